@@ -1,0 +1,1 @@
+"""What a framework's released source declares (a maintainer's tool)."""

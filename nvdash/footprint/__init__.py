@@ -1,0 +1,1 @@
+"""What is fixed (weights) and what grows (KV cache), in bytes."""

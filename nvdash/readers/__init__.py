@@ -1,0 +1,1 @@
+"""What a file says: catalogues, configs, checkpoints, matrix facts, results, logs."""

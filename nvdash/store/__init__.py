@@ -1,0 +1,1 @@
+"""Which runs we have and which of them match; the only SQL."""

@@ -1,0 +1,1 @@
+"""Is this combination validated, and who says so."""

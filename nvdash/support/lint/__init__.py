@@ -1,0 +1,1 @@
+"""Checks of the matrix's facts, one per file."""

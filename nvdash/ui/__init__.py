@@ -1,0 +1,1 @@
+"""The answers on a page."""
