@@ -86,8 +86,8 @@ class _Document:
     def __init__(self, text: str, where: str) -> None:
         import yaml
 
-        self._yaml = yaml
-        self._loader = yaml.CSafeLoader(text)
+        self._yaml: Any = yaml
+        self._loader: Any = yaml.CSafeLoader(text)
         self._where = where
         self._problems: list[NvdashError] = []
 
@@ -125,7 +125,7 @@ class _Document:
         self._problems.append(YamlError(f"{self._where}:{line} {key}".rstrip(), expected, found, hint))
 
     def _node(self, key: str, depth: int) -> Any:
-        event = self._loader.get_event()
+        event: Any = self._loader.get_event()
         yaml = self._yaml
         if isinstance(event, yaml.AliasEvent) or event.anchor:
             self._problem(event, key, "a value written out", "an anchor or alias", "repeat the value")
@@ -134,7 +134,7 @@ class _Document:
         if isinstance(event, yaml.AliasEvent):
             return None
         if depth >= MAX_DEPTH:
-            raise yaml.YAMLError(f"nested deeper than {MAX_DEPTH} levels")
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {MAX_DEPTH} levels", problem_mark=event.start_mark)
         if event.tag and not event.implicit:
             self._problem(event, key, "a plain value", f"the tag {event.tag}", "remove the tag")
         if isinstance(event, yaml.SequenceStartEvent):
@@ -151,12 +151,9 @@ class _Document:
     def _mapping(self, start: Any, key: str, depth: int) -> Row:
         row = Row(start.start_mark.line + 1)
         while not self._loader.check_event(self._yaml.MappingEndEvent):
-            event = self._loader.peek_event()
-            name = self._node(key, depth + 1)
-            full = f"{key}.{name}" if key else str(name)
-            if not isinstance(name, str):
-                self._problem(event, full, "a key that is text", kind_of(name), f'write "{name}":')
-                name = str(name)
+            event = self._loader.get_event()
+            name = self._key(event, key)
+            full = f"{key}.{name}" if key else name
             if name in row:
                 self._problem(event, full, "each key once", "a second one", f"the first is on line {row.lines[name]}")
             row.lines[name] = event.start_mark.line + 1
@@ -167,13 +164,23 @@ class _Document:
         self._loader.get_event()
         return row
 
+    def _key(self, event: Any, key: str) -> str:
+        if not isinstance(event, self._yaml.ScalarEvent):
+            raise self._yaml.MarkedYAMLError(problem="a key that is not text", problem_mark=event.start_mark)
+        if event.implicit[0] and self._tag(event) != "str":
+            self._problem(event, key, "a key that is text", event.value, f'write "{event.value}":')
+        return str(event.value)
+
+    def _tag(self, event: Any) -> str:
+        return str(self._loader.resolve(self._yaml.ScalarNode, event.value, event.implicit)).rpartition(":")[2]
+
     def _scalar(self, event: Any, key: str) -> Any:
         if event.tag:
             self._problem(event, key, "a plain value", f"the tag {event.tag}", "remove the tag")
             return None
         if not event.implicit[0]:
             return event.value
-        tag = self._loader.resolve(self._yaml.ScalarNode, event.value, event.implicit).rpartition(":")[2]
+        tag = self._tag(event)
         if tag == "str":
             return event.value
         return self._typed(event, key, tag)
@@ -189,7 +196,8 @@ class _Document:
             if number is not None:
                 return number
         kind = {"bool": "a boolean", "timestamp": "a date"}.get(tag, "a special value")
-        self._problem(event, key, "quoted text or a plain value", f"{text}, which YAML reads as {kind}", f'write "{text}"')
+        found = f"got {text}, which YAML reads as {kind}"
+        self._problem(event, key, "quoted text or a plain value", found, f'write "{text}"')
         return None
 
     @staticmethod
