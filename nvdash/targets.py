@@ -10,7 +10,10 @@ from typing import Any
 
 from nvdash.errors import UsageError
 
-HEAD_KINDS = tuple("mha gqa mqa mla mla_sparse hybrid_swa hybrid_chunked hybrid_ssm cross encoder".split())
+HEAD_KINDS = (
+    *("mha", "gqa", "mqa", "mla", "mla_sparse"),
+    *("hybrid_swa", "hybrid_chunked", "hybrid_ssm", "cross", "encoder"),
+)
 GIB = 2**30
 
 

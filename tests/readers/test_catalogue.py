@@ -1,0 +1,173 @@
+import json
+
+import pytest
+
+from nvdash.errors import NvdashError, UnknownError, UsageError
+from nvdash.readers import catalogue
+from nvdash.readers.catalogue import GIB, MIB, seen_by_kernels
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("NVDASH_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def overlay(tmp_path, monkeypatch):
+    monkeypatch.setenv("NVDASH_MATRIX_PATH", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "id_"),
+    [
+        ("rtx-5090", "rtx-5090"),
+        ("RTX 5090", "rtx-5090"),
+        ("5090", "rtx-5090"),
+        ("NVIDIA GeForce RTX 5090", "rtx-5090"),
+        ("GeForce RTX 5090", "rtx-5090"),
+        ("H200 SXM", "h200-sxm"),
+        ("NVIDIA H200", "h200-sxm"),
+        ("NVIDIA H200 NVL", "h200-nvl"),
+        ("NVIDIA H20-3e", "h20-141"),
+        ("Tesla T4", "t4"),
+        ("AMD Instinct MI300X OAM", "mi300x"),
+        ("A100-40GB", "a100-40gb-sxm"),
+        ("sm120", "sm120"),
+        ("12.0", "sm120"),
+        ("gfx942", "gfx942"),
+    ],
+)
+def test_a_gpu_answers_to_every_name_people_and_drivers_use(text, id_):
+    assert catalogue.load().gpu(text).id == id_
+
+
+def test_device_names_match_as_whole_strings_only():
+    with pytest.raises(UnknownError) as refusal:
+        catalogue.load().gpu("NVIDIA GeForce RTX 5090 Laptop GPU")
+    assert "NVIDIA GeForce RTX 5090" in refusal.value.hint
+
+
+def test_a_short_name_of_differing_products_is_refused_with_the_candidates():
+    with pytest.raises(UsageError) as refusal:
+        catalogue.load().gpu("H100")
+    assert "h100-sxm, h100-pcie, h100-nvl" in refusal.value.found
+
+
+def test_a_short_name_is_accepted_where_its_meanings_are_alike():
+    assert catalogue.load().gpu("H100", alike=seen_by_kernels).arch == "sm90"
+
+
+@pytest.mark.parametrize(
+    ("id_", "low", "high", "source"),
+    [
+        ("h200-sxm", 143_156 * MIB, 143_156 * MIB, "engine total"),
+        ("h100-sxm", 81_082 * MIB, 81_106 * MIB, "engine total"),
+        # nvidia-smi prints 97,887 MiB; 0.7 GiB below it is 101,890,503,475 bytes
+        ("rtx-pro-6000-ws", 97_887 * MIB - int(0.7 * GIB), 97_887 * MIB, "nvidia-smi total"),
+        ("l40", 48 * 10**9, 48 * GIB, "vendor"),
+        ("mi250", 65_520 * MIB, 65_520 * MIB, "device total"),
+        ("mi308x", None, None, "unknown"),
+    ],
+)
+def test_the_total_is_a_range_where_the_engine_figure_was_not_seen(id_, low, high, source):
+    gpu = catalogue.load().gpu(id_)
+    assert (gpu.memory_low_bytes, gpu.memory_high_bytes) == (low, high)
+    assert gpu.memory_source.startswith(source)
+
+
+def test_one_die_of_a_two_die_part_has_half_the_bandwidth():
+    assert catalogue.load().gpu("MI250X").bandwidth_gbs == 1600
+
+
+def test_a_capability_names_an_architecture_and_no_memory():
+    gpu = catalogue.load().gpu("12.0")
+    assert (gpu.arch, gpu.compute_capability, gpu.memory_low_bytes) == ("sm120", "12.0", None)
+
+
+def test_an_amd_target_is_never_an_nvidia_capability():
+    gpu = catalogue.load().gpu("gfx1100")
+    assert (gpu.vendor, gpu.arch, gpu.compute_capability) == ("amd", "gfx1100", None)
+
+
+def test_a_custom_card_has_the_total_its_owner_gives():
+    gpu = catalogue.load().gpu("custom:lab card:47.5:sm120")
+    assert (gpu.name, gpu.arch, gpu.memory_low_bytes) == ("lab card", "sm120", 51_002_736_640)
+
+
+@pytest.mark.parametrize("rest", ["", "x:48", "x:0:sm120", "x:much:sm120", "x:48:ada", " :48:sm120"])
+def test_a_custom_card_that_does_not_read_is_refused_with_the_form(rest):
+    with pytest.raises(UsageError) as refusal:
+        catalogue.load().gpu(f"custom:{rest}")
+    assert "custom:NAME:GiB:smXX" in refusal.value.expected
+
+
+def test_every_product_has_a_unique_answer_to_its_id():
+    known = catalogue.load()
+    assert all(known.gpu(gpu.id) == gpu for gpu in known.all_gpus())
+    assert len(known.all_gpus()) >= 80
+
+
+def test_an_overlay_adds_a_private_gpu_and_replaces_one_by_id(overlay):
+    (overlay / "gpus.yaml").write_text(
+        "gpus:\n"
+        "  - {id: lab-1, name: Lab One, vendor: nvidia, arch: sm120, confidence: high,"
+        " memory: {engine_mib: 1024, engine_source: our rack}}\n"
+        "  - {id: t4, name: NVIDIA T4, vendor: nvidia, arch: sm75, confidence: high,"
+        " memory: {engine_mib: 14912, engine_source: our rack}}\n"
+    )
+    known = catalogue.load()
+    assert known.gpu("Lab One").memory_low_bytes == GIB
+    assert known.gpu("t4").memory_low_bytes == 14_912 * MIB
+
+
+def test_problems_of_a_catalogue_file_are_reported_together_with_their_lines(overlay):
+    (overlay / "gpus.yaml").write_text(
+        "gpus:\n  - id: lab-1\n    name: Lab One\n    vender: nvidia\n    arch: sm120\n    confidence: high\n"
+        "    memory: {engine_mib: 1024}\n"
+    )
+    with pytest.raises(NvdashError) as refusal:
+        catalogue.load()
+    said = str(refusal.value)
+    assert "gpus.yaml:4 gpus[0].vender: expected a known key" in said
+    assert "gpus.yaml:2 gpus[0]: expected the key vendor, it is missing" in said
+    assert "a figure without a source" in said
+
+
+def test_a_second_load_reads_the_compiled_file(monkeypatch):
+    catalogue._of_files.cache_clear()
+    catalogue.load()
+    catalogue._of_files.cache_clear()
+    monkeypatch.setattr(catalogue, "rows_of", lambda files: pytest.fail("parsed again"))
+    assert catalogue.load().gpu("t4").arch == "sm75"
+
+
+def test_a_config_file_is_a_model_with_its_own_checkpoint(tmp_path):
+    config = {"num_hidden_layers": 2, "torch_dtype": "bfloat16"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    for text in (str(tmp_path), str(tmp_path / "config.json")):
+        model = catalogue.load().model(text)
+        assert (model.name, dict(model.config)) == (tmp_path.name, config)
+        assert model.checkpoint("bf16").kv_cache_scheme_known
+
+
+def test_a_modelopt_file_beside_the_config_says_what_auto_becomes(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    algorithms = {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps({"quantization": algorithms}))
+    checkpoint = catalogue.load().model(str(tmp_path)).asked
+    assert (checkpoint.weights, checkpoint.method, checkpoint.kv_cache_scheme) == ("nvfp4", "modelopt", "fp8")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "[" * 100_000, "\udcff"])
+def test_a_config_that_is_no_object_is_refused(tmp_path, content):
+    path = tmp_path / "config.json"
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UsageError) as refusal:
+        catalogue.load().model(str(path))
+    assert refusal.value.expected == "a JSON object"
+
+
+def test_an_unknown_model_is_refused_without_a_default():
+    with pytest.raises(UnknownError):
+        catalogue.load().model("no-such-model")
