@@ -5,6 +5,7 @@ Imports only the standard library: every JSON answer carries the digest, also th
 
 import hashlib
 import os
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,44 +20,45 @@ def matrix_roots() -> tuple[Path, ...]:
     return (SHIPPED, *(Path(part) for part in overlays.split(os.pathsep) if part))
 
 
-def matrix_files(*suffix: str) -> list[Path]:
-    """Every YAML file of the matrix in a fixed order, below the sub-folder `suffix` when one is given."""
-    roots = (root.joinpath(*suffix) for root in matrix_roots())
+def matrix_files(*below: str) -> list[Path]:
+    """Every YAML file of the matrix in a fixed order, below the sub-folder `below` when one is given."""
+    roots = (root.joinpath(*below) for root in matrix_roots())
     return [path for root in roots for path in sorted(root.rglob("*.yaml"))]
 
 
-def digest_of(files: list[Path]) -> str:
-    """SHA-256 over names and contents, first 12 hex digits; equal content gives the same digest on any machine."""
-    whole = hashlib.sha256()
-    for path, name in zip(files, _portable_names(files), strict=True):
-        content = path.read_bytes()
-        whole.update(f"{name}\0{len(content)}\0".encode())
-        whole.update(content)
-    return whole.hexdigest()[:DIGEST_DIGITS]
+def shown(path: Path) -> str:
+    """A matrix file's name as a person writes it: below the project, or the overlay's own path."""
+    return str(path.relative_to(SHIPPED.parent)) if path.is_relative_to(SHIPPED) else str(path)
+
+
+def file_name(name: str) -> str:
+    """A name as a file may carry it; characters outside [A-Za-z0-9._-] become an underscore."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
 
 
 def matrix_digest() -> str:
-    """The digest of all matrix files as they are now; remembered while no file changes size or time."""
-    files = matrix_files()
-    return _digest(tuple(files), tuple(_stamp(path) for path in files))
+    """The digest of all matrix files as they are now."""
+    return digest_of(matrix_files())
 
 
-@lru_cache(maxsize=8)
-def _digest(files: tuple[Path, ...], stamps: tuple[tuple[int, int], ...]) -> str:
-    return digest_of(list(files))
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
-
-
-def _portable_names(files: list[Path]) -> list[str]:
+def digest_of(files: Iterable[Path]) -> str:
+    """SHA-256 over names and contents, first 12 hex digits; equal content gives the same digest on any machine."""
     roots = matrix_roots()
-    return [_portable_name(path, roots) for path in files]
+    whole = hashlib.sha256()
+    for path in files:
+        status = path.stat()
+        whole.update(f"{_portable(path, roots)}\0".encode())
+        whole.update(_content_digest(path, status.st_size, status.st_mtime_ns))
+    return whole.hexdigest()[:DIGEST_DIGITS]
 
 
-def _portable_name(path: Path, roots: tuple[Path, ...]) -> str:
+@lru_cache(maxsize=4096)
+def _content_digest(path: Path, size: int, modified_ns: int) -> bytes:
+    """Remembered while the file keeps its size and time."""
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def _portable(path: Path, roots: tuple[Path, ...]) -> str:
     for number, root in enumerate(roots):
         if path.is_relative_to(root):
             return f"{number}:{path.relative_to(root).as_posix()}"

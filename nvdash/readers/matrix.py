@@ -1,5 +1,134 @@
-"""Reads the support matrix: statements, releases and facts, strictly, with file, line and key in every refusal."""
+"""Reads the support matrix: releases, statements and facts of one framework at a time.
 
-from nvdash.readers.digest import matrix_digest, matrix_files, matrix_roots
+YAML is parsed once per content and kept as JSON, one part per release, so that a verdict reads little.
+A later root (an overlay) replaces statements by `id`, releases and facts by name.
+"""
 
-__all__ = ["matrix_digest", "matrix_files", "matrix_roots"]
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nvdash.errors import UnknownError, did_you_mean
+from nvdash.readers.compiled import compiled, compiled_part
+from nvdash.readers.digest import file_name, matrix_digest, matrix_files, matrix_roots
+from nvdash.readers.statements import Statement, statement_of
+
+__all__ = ["Release", "Rules", "framework_names", "matrix_digest", "read_axes", "read_facts", "rules"]
+
+FRAMEWORK_ALIASES = {"trtllm": "tensorrt-llm", "llamacpp": "llama.cpp"}
+LISTED_FRAMEWORKS = ("vllm", "sglang", "tensorrt-llm")
+"""Those a selector offers; the others are join keys and comparators."""
+FACTS = "facts"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of a framework, and what was read of it."""
+
+    name: str
+    date: str | None = None
+    source: str = "none"
+    flashinfer: str | None = None
+    flashinfer_evidence: Mapping[str, Any] | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether anything is known about it."""
+        return self.source != "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the matrix says about one framework; statements are loaded per release."""
+
+    framework: str
+    releases: tuple[Release, ...]
+    files: tuple[Path, ...]
+
+    def release(self, name: str) -> Release | None:
+        """The release of exactly this name."""
+        return next((release for release in self.releases if release.name == name), None)
+
+    @property
+    def newest(self) -> Release | None:
+        """The newest release that was read."""
+        return next((release for release in reversed(self.releases) if release.is_read), None)
+
+    def statements(self, release: str) -> tuple[Statement, ...]:
+        """Every statement that holds in this release."""
+        return _statements(self.framework, self.files, f"at-{release}")
+
+    def all_statements(self) -> tuple[Statement, ...]:
+        """Every statement, each once, in file order."""
+        return _statements(self.framework, self.files, "all")
+
+
+def rules(framework: str) -> Rules:
+    """The rules of a framework, by its id or a usual alias."""
+    name = FRAMEWORK_ALIASES.get(framework, framework)
+    files = tuple(path for path in matrix_files(name) if path.parent.name != FACTS)
+    if not files:
+        names = framework_names()
+        raise UnknownError(f"framework {framework!r}", " or ".join(names), "no such folder", did_you_mean(name, names))
+    return _rules(name, files, _stamps(files))
+
+
+def framework_names() -> list[str]:
+    """The frameworks that have a folder, the ones of the selector first."""
+    folders = {path.parent.name for root in matrix_roots() for path in root.glob("*/releases.yaml")}
+    return [name for name in LISTED_FRAMEWORKS if name in folders] + sorted(folders - set(LISTED_FRAMEWORKS))
+
+
+def read_facts(framework: str, release: str) -> list[dict[str, Any]] | None:
+    """What the source of one release declares, as written; None when it has no facts file."""
+    name = FRAMEWORK_ALIASES.get(framework, framework)
+    wanted = f"{file_name(release)}.yaml"
+    files = [path for path in matrix_files(name, FACTS) if path.name == wanted]
+    if not files:
+        return None
+    from nvdash.readers.matrix_files import facts_of
+
+    document = compiled("matrix", files[-1:], lambda: facts_of(files[-1]))
+    return list(document["facts"]) if document["release"] == release else None
+
+
+def read_axes() -> dict[str, Any]:
+    """Every name an axis may take, with its meaning; an overlay adds names."""
+    files = [path for root in matrix_roots() if (path := root / "axes.yaml").is_file()]
+    from nvdash.readers.matrix_files import axes_of
+
+    axes: dict[str, Any] = compiled("matrix", files, lambda: axes_of(files))
+    return axes
+
+
+def _stamps(files: Iterable[Path]) -> tuple[int, ...]:
+    return tuple(path.stat().st_mtime_ns for path in files)
+
+
+@lru_cache(maxsize=32)
+def _rules(framework: str, files: tuple[Path, ...], stamps: tuple[int, ...]) -> Rules:
+    rows = _part(framework, files, "releases")
+    return Rules(framework, tuple(Release(**row) for row in rows), files)
+
+
+def _part(framework: str, files: tuple[Path, ...], part: str) -> Any:
+    def build() -> dict[str, Any]:
+        from nvdash.readers.matrix_files import framework_parts
+
+        return framework_parts(framework, files)
+
+    return compiled_part("matrix", framework, list(files), part, build)
+
+
+def _statements(framework: str, files: tuple[Path, ...], part: str) -> tuple[Statement, ...]:
+    return _statements_at(framework, files, part, _stamps(files))
+
+
+@lru_cache(maxsize=64)
+def _statements_at(
+    framework: str, files: tuple[Path, ...], part: str, stamps: tuple[int, ...]
+) -> tuple[Statement, ...]:
+    rows = _part(framework, files, part)
+    return tuple(statement_of(row, framework) for row in rows or ())
