@@ -153,6 +153,13 @@ class Combination:
     checkpoint_kv: str | None = None
     """What the checkpoint's `kv_cache_scheme` asks; `none` when it asks nothing, None when it was not read."""
     model_base: str | None = None
+    method: str | None = None
+    """The framework's quantisation method: modelopt_fp4, compressed-tensors, …"""
+    prefill_backend: str | None = None
+    decode_backend: str | None = None
+    """A pair, where the framework chooses backends per phase; `backend` names both at once."""
+    experts: bool | None = None
+    """Whether the model has expert layers."""
 
     def as_dict(self) -> dict[str, Any]:
         """The combination with its head layout as text, for an answer."""

@@ -5,7 +5,7 @@ A later root (an overlay) replaces statements by `id`, releases and facts by nam
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from nvdash.readers.compiled import compiled, compiled_part
 from nvdash.readers.digest import file_name, matrix_digest, matrix_files, matrix_roots
 from nvdash.readers.statements import Statement, statement_of
 
-__all__ = ["Release", "Rules", "framework_names", "matrix_digest", "read_axes", "read_facts", "rules"]
+__all__ = ["Matrix", "Release", "Rules", "framework_names", "matrix_digest", "read_axes", "read_facts"]
 
 FRAMEWORK_ALIASES = {"trtllm": "tensorrt-llm", "llamacpp": "llama.cpp"}
 LISTED_FRAMEWORKS = ("vllm", "sglang", "tensorrt-llm")
@@ -39,30 +39,64 @@ class Release:
         return self.source != "none"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Rules:
     """What the matrix says about one framework; statements are loaded per release."""
 
     framework: str
     releases: tuple[Release, ...]
     files: tuple[Path, ...]
+    loaded: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
+    """The statements per release that were asked for so far."""
 
     def release(self, name: str) -> Release | None:
         """The release of exactly this name."""
         return next((release for release in self.releases if release.name == name), None)
 
     @property
+    def read_releases(self) -> tuple[Release, ...]:
+        """The releases of which something was read, oldest first."""
+        return tuple(release for release in self.releases if release.is_read)
+
+    @property
     def newest(self) -> Release | None:
         """The newest release that was read."""
-        return next((release for release in reversed(self.releases) if release.is_read), None)
+        return self.read_releases[-1] if self.read_releases else None
 
     def statements(self, release: str) -> tuple[Statement, ...]:
         """Every statement that holds in this release."""
-        return _statements(self.framework, self.files, f"at-{release}")
+        if release not in self.loaded:
+            self.loaded[release] = self._statements(f"at-{release}")
+        return self.loaded[release]
 
     def all_statements(self) -> tuple[Statement, ...]:
         """Every statement, each once, in file order."""
-        return _statements(self.framework, self.files, "all")
+        return self._statements("all")
+
+    def _statements(self, part: str) -> tuple[Statement, ...]:
+        rows = _part(self.framework, self.files, part) or ()
+        return tuple(statement_of(row, self.framework) for row in rows)
+
+
+class Matrix:
+    """The rules of every framework, each read when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, Rules] = {}
+
+    def rules(self, framework: str) -> Rules:
+        """The rules of a framework, by its id or a usual alias."""
+        name = FRAMEWORK_ALIASES.get(framework, framework)
+        if name not in self._rules:
+            self._rules[name] = rules(name)
+        return self._rules[name]
+
+    def find_rules(self, framework: str) -> Rules | None:
+        """The rules of a framework, or None when the matrix has no folder for it."""
+        try:
+            return self.rules(framework)
+        except UnknownError:
+            return None
 
 
 def rules(framework: str) -> Rules:
@@ -120,15 +154,3 @@ def _part(framework: str, files: tuple[Path, ...], part: str) -> Any:
         return framework_parts(framework, files)
 
     return compiled_part("matrix", framework, list(files), part, build)
-
-
-def _statements(framework: str, files: tuple[Path, ...], part: str) -> tuple[Statement, ...]:
-    return _statements_at(framework, files, part, _stamps(files))
-
-
-@lru_cache(maxsize=64)
-def _statements_at(
-    framework: str, files: tuple[Path, ...], part: str, stamps: tuple[int, ...]
-) -> tuple[Statement, ...]:
-    rows = _part(framework, files, part)
-    return tuple(statement_of(row, framework) for row in rows or ())
