@@ -171,3 +171,44 @@ def test_a_config_that_is_no_object_is_refused(tmp_path, content):
 def test_an_unknown_model_is_refused_without_a_default():
     with pytest.raises(UnknownError):
         catalogue.load().model("no-such-model")
+
+
+def test_the_catalogue_holds_models_of_every_family():
+    known = catalogue.load()
+    assert len(known.all_models()) >= 60
+    assert all(known.model(name).name for name in known.all_model_names())
+
+
+def test_a_quantised_repository_is_a_checkpoint_of_its_base():
+    model = catalogue.load().model("nvidia/Llama-3.1-70B-Instruct-FP8")
+    assert (model.base, model.asked.weights, model.asked.method) == (
+        "meta-llama/Llama-3.1-70B-Instruct",
+        "fp8",
+        "modelopt",
+    )
+    assert not model.asked.kv_cache_scheme_known
+
+
+@pytest.mark.parametrize(
+    ("name", "weights", "scheme"),
+    [
+        ("MiniMaxAI/MiniMax-M2.5", "nvfp4", "fp8"),
+        ("moonshotai/Kimi-K2.5", "nvfp4", "fp8"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "bf16", None),
+    ],
+)
+def test_a_checkpoint_says_what_its_config_makes_of_auto(name, weights, scheme):
+    checkpoint = catalogue.load().model(name).checkpoint(weights)
+    assert checkpoint.kv_cache_scheme_known
+    assert checkpoint.kv_cache_scheme == scheme
+
+
+def test_a_model_without_a_known_nvfp4_checkpoint_has_none():
+    assert catalogue.load().model("mistralai/Mistral-7B-v0.1").checkpoint("nvfp4") is None
+
+
+def test_a_private_model_comes_from_the_overlay(overlay):
+    (overlay / "models.yaml").write_text(
+        "models:\n  - name: team/private-7b\n    source: our own\n    config: {num_hidden_layers: 2}\n"
+    )
+    assert catalogue.load().model("Team/Private-7B").config == {"num_hidden_layers": 2}
