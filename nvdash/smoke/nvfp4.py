@@ -26,11 +26,12 @@ def decode_scale(values: "Tensor") -> float:
 
 
 def quantize(
-    values: "Tensor", decode_global_scale: float, four_over_six: bool = False
+    values: "Tensor", decode_global_scale: float, four_over_six: bool = False, least_block_scale: float = 0.0
 ) -> "tuple[Tensor, Tensor]":
     """Pack [rows, d] into E2M1 pairs [rows, d/2], low nibble first, and E4M3 scale bytes [rows, d/16].
 
-    With `four_over_six` a block takes amax/4 for its scale where that lowers its squared error.
+    With `four_over_six` a block takes amax/4 for its scale where that lowers its squared error. MLA records keep a
+    `least_block_scale` of 2^-9; the plain format lets a block of tiny values vanish.
     """
     import torch
 
@@ -42,7 +43,7 @@ def quantize(
     step = max(1, CACHED_VALUES // max(width, 1))
     for start in range(0, rows, step):
         blocks = values[start : start + step].reshape(-1, BLOCK).float()
-        codes, block_scales = _quantize_blocks(blocks, decode_global_scale, four_over_six)
+        codes, block_scales = _quantize_blocks(blocks, decode_global_scale, four_over_six, least_block_scale)
         pairs = codes.view(torch.int16)
         packed[start : start + step] = (pairs | (pairs >> 4)).to(torch.uint8).view(-1, width // 2)
         scales[start : start + step] = block_scales.view(-1, width // BLOCK)
@@ -65,7 +66,9 @@ def dequantize(packed: "Tensor", scales: "Tensor", decode_global_scale: float) -
     return out
 
 
-def _quantize_blocks(blocks: "Tensor", decode_global_scale: float, four_over_six: bool) -> "tuple[Tensor, Tensor]":
+def _quantize_blocks(
+    blocks: "Tensor", decode_global_scale: float, four_over_six: bool, least: float
+) -> "tuple[Tensor, Tensor]":
     """Codes (int8, one per value) and scale bytes of [blocks, 16] float32 values."""
     import torch
 
@@ -73,9 +76,9 @@ def _quantize_blocks(blocks: "Tensor", decode_global_scale: float, four_over_six
     if bool(torch.isnan(amax).any()):  # a NaN is stored as zero and leaves its neighbours alone
         blocks = torch.nan_to_num(blocks, nan=0.0, posinf=torch.inf, neginf=-torch.inf)
         amax = blocks.abs().amax(dim=1)
-    codes, scales = _codes(blocks, amax, E2M1_MAX, decode_global_scale)
+    codes, scales = _codes(blocks, amax, E2M1_MAX, decode_global_scale, least)
     if four_over_six:
-        other_codes, other_scales = _codes(blocks, amax, 4.0, decode_global_scale)
+        other_codes, other_scales = _codes(blocks, amax, 4.0, decode_global_scale, least)
         error = _squared_error(blocks, codes, scales, decode_global_scale)
         better = _squared_error(blocks, other_codes, other_scales, decode_global_scale) < error
         codes = torch.where(better.unsqueeze(1), other_codes, codes)
@@ -83,12 +86,14 @@ def _quantize_blocks(blocks: "Tensor", decode_global_scale: float, four_over_six
     return codes, scales
 
 
-def _codes(blocks: "Tensor", amax: "Tensor", top: float, decode_global_scale: float) -> "tuple[Tensor, Tensor]":
+def _codes(
+    blocks: "Tensor", amax: "Tensor", top: float, decode_global_scale: float, least: float
+) -> "tuple[Tensor, Tensor]":
     """Codes and scale bytes when a block's largest magnitude is to land on `top`."""
     import torch
 
     divisor = torch.tensor(top, dtype=torch.float32) * torch.tensor(decode_global_scale, dtype=torch.float32)
-    stored = (amax / divisor.to(amax.device)).clamp(max=E4M3_MAX).to(torch.float8_e4m3fn)
+    stored = (amax / divisor.to(amax.device)).clamp(least, E4M3_MAX).to(torch.float8_e4m3fn)
     factor = stored.float() * decode_global_scale
     inverse = torch.where(factor > 0, 1.0 / factor, 0.0)
     return _e2m1_codes(blocks * inverse.unsqueeze(1)), stored.view(torch.uint8)
