@@ -160,6 +160,8 @@ class Combination:
     """A pair, where the framework chooses backends per phase; `backend` names both at once."""
     experts: bool | None = None
     """Whether the model has expert layers."""
+    model_dtype: str | None = None
+    """The model's own 16-bit type, which a cache dtype of `auto` usually means."""
 
     def as_dict(self) -> dict[str, Any]:
         """The combination with its head layout as text, for an answer."""

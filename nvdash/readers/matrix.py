@@ -83,6 +83,7 @@ class Matrix:
 
     def __init__(self) -> None:
         self._rules: dict[str, Rules] = {}
+        self._axes: dict[str, Any] | None = None
 
     def rules(self, framework: str) -> Rules:
         """The rules of a framework, by its id or a usual alias."""
@@ -90,6 +91,12 @@ class Matrix:
         if name not in self._rules:
             self._rules[name] = rules(name)
         return self._rules[name]
+
+    def axes(self) -> dict[str, Any]:
+        """The names of every axis, as `axes.yaml` lists them."""
+        if self._axes is None:
+            self._axes = read_axes()
+        return self._axes
 
     def find_rules(self, framework: str) -> Rules | None:
         """The rules of a framework, or None when the matrix has no folder for it."""

@@ -100,6 +100,12 @@ class Statement:
     limits: Mapping[str, Condition] = field(default_factory=dict, compare=False, repr=False)
     """`when` by axis."""
 
+    def citation(self) -> dict[str, Any] | None:
+        """Where it is written, with its level; None when it has no evidence."""
+        if not self.evidence:
+            return None
+        return {"framework": self.framework, **self.evidence, "level": self.evidence_level}
+
 
 def statement_of(row: Mapping[str, Any], framework: str) -> Statement:
     """The value of a checked row (as `compiled` stored it, with `where` and `generated`)."""

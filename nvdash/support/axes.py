@@ -1,0 +1,48 @@
+"""The values that a question fixes on each axis of the matrix; an axis that is absent is left open."""
+
+from typing import Any
+
+from nvdash.targets import Combination, HeadLayout
+
+LATENT_KINDS = ("mla", "mla_sparse")
+Values = dict[str, Any]
+
+
+def axis_values(combination: Combination) -> Values:
+    """Everything the combination fixes, by axis."""
+    given: Values = {
+        "backend": combination.backend,
+        "prefill_backend": combination.prefill_backend or combination.backend,
+        "decode_backend": combination.decode_backend or combination.backend,
+        "arch": combination.arch,
+        "kv_cache_dtype": combination.kv_cache_dtype,
+        "weights": combination.weights,
+        "method": combination.method,
+        "dcp": combination.dcp,
+        "drafter": combination.drafter is not None,
+        "causal": combination.causal,
+        "graphs": "eager" if combination.graphs is False else "default",
+        "checkpoint_kv": combination.checkpoint_kv,
+        "model_base": combination.model_base,
+        "sinks": combination.sinks,
+        **(head_values(combination.heads) if combination.heads else {}),
+    }
+    if combination.sinks is not None:
+        given["sinks"] = combination.sinks
+    return {axis: value for axis, value in given.items() if value is not None}
+
+
+def head_values(heads: HeadLayout) -> Values:
+    """What a head layout fixes."""
+    return {
+        "kind": heads.kind,
+        "mla": heads.kind in LATENT_KINDS,
+        "sparse": heads.kind == "mla_sparse",
+        "query_heads": heads.query_heads,
+        "kv_heads": heads.kv_heads,
+        "head_size": heads.key_size,
+        "value_head_size": heads.value_size,
+        "equal_head_sizes": heads.key_size == heads.value_size,
+        "window": heads.window or 0,
+        "sinks": heads.sinks,
+    }

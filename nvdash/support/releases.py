@@ -1,0 +1,23 @@
+"""Which release was read, and which read one is nearest to one that was not."""
+
+from nvdash.readers.matrix import Rules
+
+
+def nearest_read(rules: Rules, release: str) -> str | None:
+    """The read release nearest to this one: the newest before it, else the oldest after it."""
+    read = rules.read_releases
+    if not read:
+        return None
+    wanted = version_key(release)
+    before = [item.name for item in read if version_key(item.name) <= wanted]
+    return before[-1] if before else read[0].name
+
+
+def version_key(release: str) -> tuple[object, ...]:
+    """A sortable form of a version; text that is no version sorts as newest."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return 0, Version(release)
+    except InvalidVersion:
+        return 1, release

@@ -1,0 +1,103 @@
+"""Which attention backend a release chooses: the first of its own list that its selector accepts.
+
+A constructor or kernel that fails later does not make the selector skip a backend, so a trap wins
+the choice and stays a trap. A backend nobody knows about hides everything behind it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nvdash.readers.statements import ATTENTION_STAGES, Statement
+from nvdash.support.axes import Values
+from nvdash.support.matching import Match, Outcome, matches, outcome
+from nvdash.support.values import Refusal, StageVerdict
+from nvdash.support.view import View
+
+SELECTOR_LAYERS = ("config", "selector", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen backend, those passed over, or the verdict when there is no choice."""
+
+    backend: str | None
+    skipped: tuple[Refusal, ...] = ()
+    instead: StageVerdict | None = None
+    """What every attention stage gets when no backend was chosen."""
+
+
+def select(view: View, values: Values, stages: Sequence[str]) -> Selection:
+    """The backend that the release chooses for these stages when none is named."""
+    lists = [fit for fit in matches(view.priority, values) if set(stages) <= set(fit.statement.stage)]
+    certain = [fit for fit in lists if not fit.open]
+    if certain:
+        order = max(certain, key=lambda fit: len(fit.statement.when)).statement.order
+        return first_accepted(view, values, order, stages)
+    if not lists:
+        return Selection(None, instead=StageVerdict("unknown", reason="which backend this release tries was not read"))
+    return _agreed(view, values, lists, stages)
+
+
+def _agreed(view: View, values: Values, lists: Sequence[Match], stages: Sequence[str]) -> Selection:
+    """The choice when several lists are possible: the common one, or none that can be named."""
+    choices = [first_accepted(view, values, fit.statement.order, stages) for fit in lists]
+    if len({choice.backend for choice in choices}) == 1 and choices[0].backend:
+        return choices[0]
+    conditions = tuple(dict.fromkeys(str(condition) for fit in lists for condition in fit.open))
+    names = ", ".join(dict.fromkeys(choice.backend or "none" for choice in choices))
+    verdicts = {choice.instead.verdict for choice in choices if choice.instead}
+    if verdicts == {"refused"} and not any(choice.backend for choice in choices):
+        return choices[0]
+    reason = f"the choice of backend depends on what the question leaves open; candidates: {names}"
+    verdict = "unknown" if "unknown" in verdicts else "conditional"
+    return Selection(None, instead=StageVerdict(verdict, reason=reason, conditions=conditions))
+
+
+def first_accepted(view: View, values: Values, order: Sequence[str], stages: Sequence[str]) -> Selection:
+    """Walk a priority list as the selector does; a list of one is a fixed default and is not skipped."""
+    if len(order) == 1:
+        return Selection(order[0])
+    skipped: list[tuple[Refusal, Statement]] = []
+    for backend in order:
+        fits = view.matches(backend, values)
+        outcomes = [outcome(fits, stage) for stage in stages]
+        statement = _refusing(outcomes)
+        if statement is None:
+            return _accepted(backend, outcomes, skipped)
+        skipped.append((Refusal(backend, statement.reason, statement.citation()), statement))
+    return _none_left(skipped)
+
+
+def _refusing(outcomes: Sequence[Outcome]) -> Statement | None:
+    """The statement by which the selector skips a backend."""
+    refused = (item.statement for item in outcomes if item.verdict == "refused" and item.statement)
+    return next((statement for statement in refused if statement.layer in SELECTOR_LAYERS), None)
+
+
+def _accepted(backend: str, outcomes: Sequence[Outcome], skipped: Sequence[tuple[Refusal, Statement]]) -> Selection:
+    passed = tuple(refusal for refusal, _ in skipped)
+    if any(item.verdict == "unknown" for item in outcomes):
+        undecided = next(item for item in outcomes if item.verdict == "unknown")
+        needs = undecided.statement.needs if undecided.statement else ()
+        why = f"; deciding it needs {', '.join(needs)}" if needs else ""
+        reason = f"{backend} is tried first and whether the selector accepts it is unknown{why}"
+        return Selection(None, passed, StageVerdict("unknown", backend=backend, reason=reason))
+    return Selection(backend, passed)
+
+
+def _none_left(skipped: Sequence[tuple[Refusal, Statement]]) -> Selection:
+    """Every backend refuses: the most specific refusal is the evidence, all reasons are told."""
+    refusals = tuple(refusal for refusal, _ in skipped)
+    telling, _ = max(skipped, key=lambda pair: len(pair[1].when))
+    reasons = "; ".join(f"{refusal.backend}: {refusal.reason or 'refused'}" for refusal in refusals)
+    reason = f"no backend of the release's list accepts it ({reasons})"
+    refused = StageVerdict("refused", layer="selector", reason=reason, evidence=telling.evidence)
+    return Selection(None, refusals, refused)
+
+
+def select_pair(view: View, values: Values) -> tuple[Selection, Selection]:
+    """The choices for prefill and for decode; one choice serves both where the release makes only one."""
+    if any(set(statement.stage) != set(ATTENTION_STAGES) for statement in view.priority):
+        return select(view, values, ("prefill",)), select(view, values, ("decode",))
+    both = select(view, values, ATTENTION_STAGES)
+    return both, both

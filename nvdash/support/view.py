@@ -1,0 +1,82 @@
+"""The statements of one release, sorted so that a question reads only those about its backend.
+
+A view can be narrowed by values that many questions share; what is left has fewer conditions.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+
+from nvdash.readers.matrix import Rules
+from nvdash.readers.statements import Condition, Statement
+from nvdash.support.axes import Values
+from nvdash.support.matching import Match, matches
+
+BACKEND = "backend"
+
+
+class View:
+    """Verdicts by backend, and the statements that choose, resolve, tag and weigh."""
+
+    def __init__(self, statements: Iterable[Statement]) -> None:
+        self.statements = tuple(statements)
+        self.priority = self._of_kind("priority")
+        self.resolve = self._of_kind("resolve")
+        self.tag = self._of_kind("tag")
+        self.quant = self._of_kind("quant")
+        self._support = self._of_kind("support")
+        self._by_backend: dict[str | None, tuple[Statement, ...]] = {}
+
+    def _of_kind(self, kind: str) -> tuple[Statement, ...]:
+        return tuple(statement for statement in self.statements if statement.kind == kind)
+
+    @property
+    def backends(self) -> list[str]:
+        """Every backend that a verdict or a priority list of this release names, in file order."""
+        names: dict[str, None] = {}
+        for statement in (*self.priority, *self._support):
+            limit = statement.limits.get(BACKEND)
+            names |= dict.fromkeys(
+                [*statement.order, *(map(str, sorted(limit.any_of)) if limit and limit.any_of else ())]
+            )
+        return list(names)
+
+    def support(self, backend: str | None) -> tuple[Statement, ...]:
+        """The verdicts that speak about this backend; None asks for those that speak about every backend."""
+        if backend not in self._by_backend:
+            self._by_backend[backend] = tuple(item for item in self._support if _speaks_of(item, backend))
+        return self._by_backend[backend]
+
+    def matches(self, backend: str | None, values: Values) -> list[Match]:
+        """Every verdict about this backend that applies or may apply."""
+        return matches(self.support(backend), {**values, BACKEND: backend} if backend else values)
+
+    def narrowed(self, values: Values) -> "View":
+        """The statements that these values leave possible, without the conditions they settle."""
+        return View(left for statement in self.statements if (left := _narrowed(statement, values)))
+
+
+@lru_cache(maxsize=128)
+def view(rules: Rules, release: str) -> View:
+    """The view of one release; built once per loaded rules."""
+    return View(rules.statements(release))
+
+
+def _speaks_of(statement: Statement, backend: str | None) -> bool:
+    limit = statement.limits.get(BACKEND)
+    if limit is None:
+        return True
+    return backend is not None and limit.admits(backend)
+
+
+def _narrowed(statement: Statement, values: Values) -> Statement | None:
+    left: tuple[Condition, ...] = ()
+    for condition in statement.when:
+        value = values.get(condition.axis)
+        if value is None:
+            left += (condition,)
+        elif not condition.admits(value):
+            return None
+    if len(left) == len(statement.when):
+        return statement
+    return replace(statement, when=left, limits={condition.axis: condition for condition in left})
