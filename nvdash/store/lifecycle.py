@@ -1,0 +1,107 @@
+"""What happens to a run after it was stored: revised, withdrawn, reinstated, purged; each leaves a trace."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nvdash.errors import UsageError
+from nvdash.store.adding import SIDE_TABLES, extra_row, reinstate_row
+from nvdash.store.columns import BY_NAME, VALUE_NAMES
+from nvdash.store.connection import writing
+from nvdash.store.migrations import utc_now
+from nvdash.store.runs import as_dicts, resolve
+from nvdash.store.values import stored
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+def revise(
+    run_id: str, values: Mapping[str, Any], origin: str, *, only_missing: bool = False, path: Path | None = None
+) -> dict[str, tuple[Any, Any]]:
+    """Record later knowledge about a run as its next revision; says what changed, before and after.
+
+    A measured value that the run already has is never replaced: its file outranks what is said about it.
+    """
+    with writing(path) as connection:
+        full = resolve(connection, run_id)
+        run = as_dicts(connection, "SELECT * FROM runs WHERE run_id = ?", [full])[0]
+        changes = {}
+        for name, value in values.items():
+            before, after = run.get(name), None if value is None else stored(name, value)
+            if after == before or after is None or (only_missing and before is not None):
+                continue
+            if before is not None and BY_NAME[name].role == "metric":
+                raise _measured(name, before)
+            changes[name] = (before, after)
+        if changes:
+            _write_revision(connection, full, run.get("provenance", {}), changes, origin)
+        return changes
+
+
+def _measured(name: str, before: Any) -> UsageError:
+    hint = "submit the file that holds the other value as a run of its own"
+    return UsageError(f"--set {name}", f"the measured value {before}", "found another one", hint)
+
+
+def _write_revision(
+    connection: "DuckDBPyConnection",
+    run_id: str,
+    provenance: dict[str, str],
+    changes: Mapping[str, tuple[Any, Any]],
+    origin: str,
+) -> None:
+    """Write the revision rows and the new current values."""
+    rows = connection.execute("SELECT coalesce(max(number), 0) FROM revisions WHERE run_id = ?", [run_id]).fetchall()
+    number, now = rows[0][0] + 1, utc_now()
+    for name, (before, after) in changes.items():
+        old, new = (None if value is None else json.dumps(value) for value in (before, after))
+        connection.execute("INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?)", [run_id, number, now, name, old, new])
+        if name in VALUE_NAMES:
+            connection.execute(f"UPDATE runs SET {name} = ? WHERE run_id = ?", [after, run_id])
+        else:
+            connection.execute("DELETE FROM extras WHERE run_id = ? AND name = ?", [run_id, name])
+            row = extra_row(run_id, name, after)
+            values = [run_id, name, row.get("number"), row.get("text")]
+            connection.execute("INSERT INTO extras VALUES (?, ?, ?, ?)", values)
+    marked = provenance | dict.fromkeys(changes, origin)
+    connection.execute("UPDATE runs SET provenance = ? WHERE run_id = ?", [json.dumps(marked), run_id])
+
+
+def withdraw(run_id: str, reason: str, path: Path | None = None) -> str:
+    """Take a run out of every question; it stays stored and can come back. Returns the whole id."""
+    with writing(path) as connection:
+        full = resolve(connection, run_id)
+        if _is_withdrawn(connection, full):
+            raise UsageError(f"run {run_id}", "a run that counts", "found it withdrawn already", "nvdash reinstate RUN")
+        connection.execute("UPDATE runs SET withdrawn_at = ? WHERE run_id = ?", [utc_now(), full])
+        connection.execute("INSERT INTO audit VALUES (?, 'withdraw', ?, ?)", [utc_now(), full, reason])
+        return full
+
+
+def reinstate(run_id: str, reason: str, path: Path | None = None) -> str:
+    """Bring a withdrawn run back. Returns the whole id."""
+    with writing(path) as connection:
+        full = resolve(connection, run_id)
+        if not _is_withdrawn(connection, full):
+            raise UsageError(f"run {run_id}", "a withdrawn run", "found it counting", "nothing to do")
+        reinstate_row(connection, full, reason)
+        return full
+
+
+def purge(run_id: str, reason: str, path: Path | None = None) -> str:
+    """Remove what must not be kept, for good; only the audit row remains. Returns the whole id."""
+    if not reason.strip():
+        raise UsageError("--reason", "why this run must not be kept", "found nothing", "the audit row keeps the reason")
+    with writing(path) as connection:
+        full = resolve(connection, run_id)
+        for table in ("runs", "revisions", *SIDE_TABLES):
+            connection.execute(f"DELETE FROM {table} WHERE run_id = ?", [full])
+        connection.execute("INSERT INTO audit VALUES (?, 'purge', ?, ?)", [utc_now(), full, reason])
+        return full
+
+
+def _is_withdrawn(connection: "DuckDBPyConnection", run_id: str) -> bool:
+    rows = connection.execute("SELECT withdrawn_at IS NOT NULL FROM runs WHERE run_id = ?", [run_id]).fetchall()
+    return bool(rows[0][0])

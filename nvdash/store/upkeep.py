@@ -1,0 +1,47 @@
+"""Looking after the file: status, backup, maintenance, migration."""
+
+from pathlib import Path
+from typing import Any
+
+from nvdash.store.connection import exclusive, reading, store_path, upgrade
+from nvdash.store.migrations import back_up, bring_up
+
+TABLES = ("runs", "extras", "quality", "kernels", "smoke", "revisions", "submissions", "audit")
+
+
+def status(path: Path | None = None) -> dict[str, Any]:
+    """Where the store is, its schema, and how many rows each table has."""
+    place = path or store_path()
+    with reading(place) as connection:
+        schema, revision = connection.execute("SELECT schema_version, revision FROM meta").fetchall()[0]
+        rows = {name: connection.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0] for name in TABLES}
+    return {"path": str(place), "bytes": place.stat().st_size, "schema": schema, "revision": revision, "rows": rows}
+
+
+def backup(target: Path | None = None, path: Path | None = None) -> Path:
+    """Copy the whole store into one file that opens like the store itself."""
+    place = path or store_path()
+    with exclusive(place) as connection:
+        bring_up(connection, place)
+        return back_up(connection, place, target)
+
+
+def maintain(path: Path | None = None) -> dict[str, Any]:
+    """Fold the log into the file, refresh statistics, and count side rows that lost their run."""
+    place = path or store_path()
+    before = place.stat().st_size if place.exists() else 0
+    with exclusive(place) as connection:
+        bring_up(connection, place)
+        connection.execute("CHECKPOINT")
+        connection.execute("ANALYZE")
+        orphans = {
+            table: connection.execute(f"SELECT count(*) FROM {table} ANTI JOIN runs USING (run_id)").fetchall()[0][0]
+            for table in ("extras", "quality", "kernels", "revisions", "submissions")
+        }
+    return {"path": str(place), "bytes_before": before, "bytes_after": place.stat().st_size, "orphans": orphans}
+
+
+def migrate(path: Path | None = None) -> dict[str, object]:
+    """Bring the store to the newest schema; says from where, to where and which backup was made."""
+    place = path or store_path()
+    return {"path": str(place), **upgrade(place)}
