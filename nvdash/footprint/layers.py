@@ -1,0 +1,260 @@
+"""A model's config as the caches of its layers, or a refusal that names the key.
+
+The field's own keys decide (layer_types, full_attention_interval, kv_lora_rank, …), never a list of model names.
+A key that shapes a cache and that nothing here reads refuses the config: a silent default would be a wrong number.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from nvdash.footprint.caches import Cache, Layout, LayoutRefused
+from nvdash.footprint.class_defaults import MTP_LAYERS, model_type, with_defaults
+from nvdash.footprint.kinds import layer_kinds
+from nvdash.footprint.shapes import Heads, full_heads, head_size, per_layer_kv_heads, query_heads, sliding_heads
+from nvdash.footprint.states import state_of
+from nvdash.readers.config import ConfigError, Keys, text_tower
+
+MAX_POSITION = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
+SHAPING = re.compile(
+    r"(^|_)(window|windows|sliding|swa|chunk|sparse|index|indexer|lora_rank|layer_types|block_types?|block_configs|"
+    r"pattern|attn_type|attn_layer|attention_layers?|full_attention|linear_(num|key|value|attn|conv)|mamba|ssm|state_size|"
+    r"conv_L|compress|compression|shared_layers|kv_heads|key_value_heads|global_head|multi_query|head_dim|short_conv)"
+    r"(_|$|s$)"
+)
+"""Keys by whose names a cache may be shaped."""
+HARMLESS = re.compile(
+    r"^(.*chunk_size.*|max_window_layers|index_(n_heads|topk|skip|share).*|indexer_rope.*|moe_layer_freq|"
+    r"(q|o)_lora_rank|qk_.*head_dim|v_head_dim|head_dim|num_key_value_heads|num_kv_heads|.*rope.*|mtp_.*|"
+    r"attention_chunk_size|linear_conv_bias|sliding_window(_size|_pattern)?|use_sliding_window|multi_query|"
+    r"full_attention_interval|.*decoder_sparse_step|.*_bias|.*mamba_(proj|hidden|conv).*|use_mamba_kernels|mamba_expand|"
+    r"mamba_dt_.*|mamba_rmsnorm|mlp_layer_types|no_rope_.*|.*_token_index|.*token_id|kv_lora_rank|ignore_index|"
+    r"sparse_(topk|block).*|expert_layer_.*|mamba_head_dim|mamba_num_heads|rotary_.*)$"
+)
+"""Keys that match `SHAPING` by name and change nothing, or only beside a key that is always read."""
+ENCODER_ONLY = re.compile(r"^(bert|roberta|xlm-roberta|modernbert|deberta|nomic_bert|distilbert|albert|electra)")
+
+
+def layout(config: Mapping[str, Any]) -> Layout:
+    """The layers of the language model in this config; raises `LayoutRefused` naming the key that stands in the way."""
+    values = with_defaults(text_tower(config))
+    keys = Keys(values)
+    if ENCODER_ONLY.match(model_type(values)):
+        raise LayoutRefused("model_type", "a model that decodes", f"found {model_type(values)}, which keeps no cache")
+    try:
+        built = _layout(keys)
+        _refuse_unread(keys)
+    except ConfigError as exc:
+        raise LayoutRefused(exc.key, exc.expected, exc.found, exc.hint) from exc
+    return built
+
+
+def _layout(keys: Keys) -> Layout:
+    caches = tuple(_caches(keys))
+    if not caches:
+        raise LayoutRefused("num_hidden_layers", "at least one layer with a cache", "found none")
+    layers = _num_layers(keys, caches)
+    dtype = keys.word("torch_dtype", "dtype")
+    return Layout(
+        caches=caches,
+        num_layers=layers,
+        dtype=(dtype or "bfloat16").removeprefix("torch."),
+        dtype_known=dtype is not None,
+        family=_family(keys),
+        query_heads=query_heads(keys),
+        max_position=keys.count(*MAX_POSITION),
+        sinks=_sinks(keys),
+        model_type=model_type(keys.values),
+        mtp=_mtp(keys, layers),
+        encoder_tokens=keys.count("max_source_positions") or 0,
+        chunk_size=keys.count("mamba_chunk_size", "chunk_size"),
+    )
+
+
+def _num_layers(keys: Keys, caches: tuple[Cache, ...]) -> int:
+    stated = keys.count("num_hidden_layers", "num_layers", "n_layer", "n_layers", "decoder_layers")
+    return stated or max(cache.layer for cache in caches) + 1
+
+
+def _sinks(keys: Keys) -> bool:
+    """Whether the attention has learned sinks: gpt-oss by class, MiMo-V2 by key."""
+    stated = keys.flag("add_swa_attention_sink_bias") or keys.flag("add_full_attention_sink_bias")
+    return bool(stated) or model_type(keys.values) == "gpt_oss"
+
+
+def _family(keys: Keys) -> str:
+    if keys.values.get("compress_ratios"):
+        return "deepseek_v4"
+    if not keys.values.get("kv_lora_rank"):
+        return ""
+    return "mla_sparse" if keys.count("index_topk") else "mla"
+
+
+def _caches(keys: Keys) -> list[Cache]:
+    builders: tuple[tuple[str, Callable[[Keys], Iterator[Cache]]], ...] = (
+        ("decoder_layers", _encoder_decoder),
+        ("block_configs", _configured_blocks),
+        ("compress_ratios", _compressed),
+        ("kv_lora_rank", _latent),
+    )
+    for name, build in builders:
+        if keys.raw(name):
+            return list(build(keys))
+    return list(_ordinary(keys))
+
+
+def _ordinary(keys: Keys) -> Iterator[Cache]:
+    """Key and value heads by kind of layer, states, cross-attention, and layers that reuse another's cache."""
+    kinds = layer_kinds(keys)
+    crossing = set(keys.items("cross_attention_layers", (int,)) or ())
+    shared_from = len(kinds) - (keys.count("num_kv_shared_layers", low=0) or 0)
+    listed = per_layer_kv_heads(keys, len(kinds))
+    indexed = _block_indexed(keys, len(kinds))
+    for layer, kind in enumerate(kinds):
+        if layer >= shared_from or kind == "none":
+            continue
+        if layer in crossing:
+            kind = "cross"
+        if kind in ("state", "both"):
+            yield Cache(layer, "state", state=state_of(keys))
+        if kind != "state":
+            yield _attention(keys, layer, "full" if kind == "both" else kind, listed)
+        if layer in indexed:
+            yield Cache(layer, "index", 1, indexed[layer], fixed_bytes=2 * indexed[layer])
+
+
+def _attention(keys: Keys, layer: int, kind: str, listed: list[int] | None) -> Cache:
+    if listed is not None:
+        heads = Heads(listed[layer], *_sizes(keys), query_heads(keys))
+    else:
+        heads = sliding_heads(keys) if kind in ("sliding", "chunked") else full_heads(keys)
+    window = _window(keys, kind, layer)
+    return Cache(layer, kind, heads.kv_heads, heads.key_size, heads.value_size, window, query_heads=heads.query_heads)
+
+
+def _sizes(keys: Keys) -> tuple[int, int]:
+    size = head_size(keys)
+    return size, keys.count("v_head_dim") or size
+
+
+def _window(keys: Keys, kind: str, layer: int) -> int:
+    if kind == "sliding":
+        return keys.need("sliding_window", "sliding_window_size", "window_size")
+    return keys.need("attention_chunk_size") if kind == "chunked" else 0
+
+
+def _block_indexed(keys: Keys, layers: int) -> dict[int, int]:
+    """MiniMax-M3: the layers with a 16-bit index key per token, and its width."""
+    sparse = keys.inner("sparse_attention_config")
+    if sparse is None or not sparse.flag("use_sparse_attention"):
+        return {}
+    width = sparse.need("sparse_index_dim")
+    used = sparse.items("sparse_attention_freq", (int,))
+    if used is None or len(used) != layers:
+        raise sparse.fail("sparse_attention_freq", f"a 0 or 1 for each of {layers} layers", used)
+    return {layer: width for layer, on in enumerate(used) if on}
+
+
+def _latent(keys: Keys) -> Iterator[Cache]:
+    """One latent record per token and layer; sparse attention adds an index key; other layers keep a state."""
+    rank, rope = keys.need("kv_lora_rank"), keys.need("qk_rope_head_dim", low=0)
+    kinds = layer_kinds(keys)
+    indexed = _latent_index(keys, len(kinds))
+    for layer, kind in enumerate(kinds):
+        if kind == "state":
+            yield Cache(layer, "state", state=state_of(keys))
+        elif kind != "none":
+            yield Cache(layer, "mla", 1, rank, rope, query_heads=query_heads(keys))
+        if layer in indexed:
+            yield _index_key(keys, layer)
+
+
+def _index_key(keys: Keys, layer: int) -> Cache:
+    """An FP8 index key with one FP32 scale per 128 values."""
+    width = keys.need("index_head_dim")
+    return Cache(layer, "index", 1, width, fixed_bytes=width + -(-width // 128) * 4)
+
+
+def _latent_index(keys: Keys, layers: int) -> set[int]:
+    """The layers that keep index keys: all of a sparse model, or those `indexer_types` calls full."""
+    if keys.count("index_topk") is None:
+        return set()
+    types = keys.items("indexer_types", (str,))
+    if types is None:
+        return set(range(layers))
+    if len(types) != layers or set(types) - {"full", "shared"}:
+        raise keys.fail("indexer_types", f"full or shared for each of {layers} layers", types)
+    return {layer for layer, word in enumerate(types) if word == "full"}
+
+
+def _compressed(keys: Keys) -> Iterator[Cache]:
+    """DeepSeek-V4: a windowed latent cache everywhere, a compressed one and index keys where the ratio says."""
+    layers = keys.need("num_hidden_layers")
+    ratios = keys.items("compress_ratios", (int,)) or []
+    size, rope = keys.need("head_dim"), keys.need("qk_rope_head_dim")
+    if len(ratios) < layers:
+        raise keys.fail("compress_ratios", f"a ratio for each of {layers} layers", ratios)
+    for layer, ratio in enumerate(ratios[:layers]):
+        window, heads = keys.need("sliding_window"), query_heads(keys)
+        yield Cache(layer, "mla_sliding", 1, size - rope, rope, window, query_heads=heads)
+        if ratio > 1:
+            yield Cache(layer, "mla", 1, size - rope, rope, ratio=ratio, query_heads=heads)
+        if ratio == 4:
+            yield _index_key(keys, layer)
+
+
+def _encoder_decoder(keys: Keys) -> Iterator[Cache]:
+    """Every decoder layer keeps its own keys and values and those of the encoder."""
+    for layer in range(keys.need("decoder_layers")):
+        heads = full_heads(keys)
+        for kind in ("full", "cross"):
+            yield Cache(layer, kind, heads.kv_heads, heads.key_size, heads.value_size, query_heads=heads.query_heads)
+
+
+def _configured_blocks(keys: Keys) -> Iterator[Cache]:
+    """DeciLM and Nemotron-NAS: every block states its attention, or that it has none."""
+    blocks = keys.raw("block_configs")
+    if not isinstance(blocks, list):
+        raise keys.fail("block_configs", "a list of blocks", blocks)
+    heads = query_heads(keys)
+    for layer, block in enumerate(blocks):
+        part = Keys(block if isinstance(block, Mapping) else {}, f"block_configs[{layer}].").inner("attention")
+        if part is None or heads is None:
+            raise keys.fail("block_configs", "an attention part in every block", block)
+        if part.flag("no_op") or part.flag("replace_with_linear"):
+            continue
+        group, window = part.need("n_heads_in_group"), part.count("window_length")
+        size = full_heads(Keys({**keys.values, "num_key_value_heads": heads // group})).key_size
+        yield Cache(layer, "sliding" if window else "full", heads // group, size, size, window or 0, query_heads=heads)
+
+
+def _mtp(keys: Keys, layers: int) -> tuple[Cache, ...] | None:
+    """The caches of the multi-token-prediction layers; None when the config offers none."""
+    known = MTP_LAYERS.get(model_type(keys.values))
+    if known is not None:
+        return tuple(_attention(keys, layers + layer, known[0], None) for layer in range(known[1]))
+    number = keys.count("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", low=0)
+    kinds = keys.raw("mtp_layers_block_type") or keys.raw("mtp_hybrid_override_pattern")
+    if not number:
+        return None
+    full = sum(word in ("attention", "*") for word in kinds) if isinstance(kinds, (list, str)) else 1
+    return tuple(cache for layer in range(number * full) for cache in _mtp_layer(keys, layers + layer))
+
+
+def _mtp_layer(keys: Keys, layer: int) -> Iterator[Cache]:
+    if not keys.values.get("kv_lora_rank"):
+        yield _attention(keys, layer, "full", None)
+        return
+    yield Cache(layer, "mla", 1, keys.need("kv_lora_rank"), keys.need("qk_rope_head_dim", low=0))
+    if keys.count("index_topk") is not None:
+        yield _index_key(keys, layer)
+
+
+def _refuse_unread(keys: Keys) -> None:
+    """Refuse a config with a key that shapes caches and that nothing read."""
+    for name, value in keys.values.items():
+        if value in (None, False, 0, "", [], {}) or name in keys.read or HARMLESS.match(name):
+            continue
+        if SHAPING.search(name):
+            expected = "a key whose effect on the cache is known"
+            raise LayoutRefused(name, expected, f"found {str(value)[:60]}, which no layout rule reads")

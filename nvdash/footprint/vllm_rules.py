@@ -1,0 +1,120 @@
+"""Which allocator rules a vLLM release follows, as data: each row is a step that holds from its release on.
+
+Read in the released sources of 0.9.2, 0.10.2 to 0.14.1 and 0.16.0 to 0.33.0 (vllm/v1/core/kv_cache_utils.py, from 0.33
+kv_cache_planning.py; vllm/v1/kv_cache_interface.py; vllm/platforms/interface.py; vllm/model_executor/models/config.py).
+Earlier releases rest on the start-up logs of `memory-rules`: one flat pool of blocks, every layer counted in full.
+0.15 has no released source and takes the rules of 0.14.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from nvdash.errors import UsageError
+
+NEWEST_READ = "0.33.0"
+
+
+@dataclass(frozen=True, slots=True)
+class VllmRules:
+    """What decides groups, blocks and printed tokens in one range of releases."""
+
+    since: str = "0.2.5"
+    until: str | None = None
+    """First release with other rules; None for the newest range."""
+    flat: bool = True
+    """One pool, every layer counted in full, concurrency = slots over length."""
+    global_groups: bool = False
+    """Groups are formed over the layers of all pipeline ranks, not per rank."""
+    uniform_types: bool = False
+    """Full-attention layers of different widths share one group."""
+    unify: str = "none"
+    """none (unequal pages refuse), ratio, pad (attention pages may be padded), pad_state (state pages too)."""
+    group_ratio: Fraction | None = None
+    """Use the largest bucket as group size when it is under this many times the smallest."""
+    mode_states: str = "one"
+    """Blocks of a state: one, length (caching keeps one per block), mode (by caching mode)."""
+    all_mode: bool = False
+    """Prefix caching of Mamba layers keeps a state per block where the class supports it."""
+    draft_states: bool = False
+    """Every drafted token keeps a state of its own."""
+    hybrid_prefix_caching: bool | None = None
+    """Whether prefix caching is on by default for models with states; None: not possible."""
+    state_align: int = 16
+    latent_align: int = 64
+    user_block_aligns: bool = False
+    """The attention block of a hybrid is a multiple of the asked block size."""
+    in_flight_batches: bool = False
+    """Windows keep the tokens of every batch in flight, not of one."""
+    concurrency_tokens: bool = False
+    """Printed tokens are requests times length, not block slots."""
+    null_block: bool = False
+    """The start-up check holds one block back."""
+    check_groups: bool = False
+    """The start-up check counts padded groups, not bare layers."""
+    skip_padding: str = "none"
+    """Layers kept at 16 bits beside a quantised cache: none, unify (by block ratio), pad (to one shared page)."""
+
+
+STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("0.9.0", {"flat": False}),
+    ("0.11.0", {"global_groups": True, "uniform_types": True}),
+    ("0.12.0", {"unify": "ratio", "group_ratio": Fraction(5, 4), "mode_states": "length", "all_mode": True,
+                "hybrid_prefix_caching": False}),
+    ("0.14.0", {"check_groups": True}),
+    ("0.16.0", {"mode_states": "mode", "draft_states": True}),
+    ("0.18.0", {"group_ratio": Fraction(3, 2)}),
+    ("0.20.0", {"user_block_aligns": True, "skip_padding": "unify"}),
+    ("0.21.0", {"concurrency_tokens": True}),
+    ("0.24.0", {"unify": "pad"}),
+    ("0.25.0", {"skip_padding": "pad"}),
+    ("0.26.0", {"unify": "pad_state", "in_flight_batches": True, "hybrid_prefix_caching": True}),
+    ("0.27.0", {"latent_align": 128}),
+    ("0.28.0", {"all_mode": False}),
+    ("0.29.0", {"null_block": True}),
+)  # fmt: skip
+
+
+def _ranges() -> tuple[VllmRules, ...]:
+    rows = [VllmRules()]
+    for since, change in STEPS:
+        rows[-1] = replace(rows[-1], until=since)
+        rows.append(replace(rows[-1], since=since, until=None, **change))
+    return tuple(rows)
+
+
+RANGES = _ranges()
+
+
+def version(release: str) -> tuple[int, ...]:
+    """The numbers of a release, for comparing: 0.24.1.dev0 is 0.24.1."""
+    numbers: list[int] = []
+    for part in release.removeprefix("v").split("+")[0].split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    if not numbers:
+        raise UsageError("release", "a release such as 0.33.0", f"found {release!r}")
+    return tuple(numbers + [0] * (4 - len(numbers)))
+
+
+def rules_of(release: str | None) -> VllmRules:
+    """The rules of a release; the newest range when none is named, refused before the first one."""
+    if release is None:
+        return RANGES[-1]
+    asked = version(release)
+    if asked < version(RANGES[0].since):
+        raise UsageError("release", f"vLLM {RANGES[0].since} or later", f"found {release}")
+    return next(row for row in reversed(RANGES) if asked >= version(row.since))
+
+
+def range_text(rules: VllmRules, release: str | None) -> str:
+    """The range in words; a release newer than any that was read says so."""
+    until = f"up to {NEWEST_READ}" if rules.until is None else f"before {rules.until}"
+    text = f"vLLM {rules.since} and later, {until}"
+    if release is not None and version(release) > version(NEWEST_READ):
+        return f"{text}; {release} was not read"
+    return text
