@@ -1,0 +1,161 @@
+"""Is this combination supported, stage by stage, in this release; if not, who refuses and where."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nvdash.answers.asked import Asked, asked
+from nvdash.answers.envelope import envelope
+from nvdash.errors import NvdashError, UsageError
+from nvdash.readers.matrix import Matrix
+from nvdash.support.evaluate import verdict
+from nvdash.support.nearest import nearest
+from nvdash.support.observations import Observation
+from nvdash.support.values import RANK, StageVerdict, Verdict, worst
+from nvdash.targets import Combination
+
+REQUIREMENTS = ("validated", "expected", "conditional")
+YES, NO, UNKNOWN = 0, 1, 3
+
+
+def check(question: Mapping[str, Any], matrix: Matrix | None = None) -> dict[str, Any]:
+    """The answer to one support question; keys are the flags of `check` with underscores."""
+    matrix = matrix or Matrix()
+    wanted = asked(question, matrix)
+    return _answer(wanted, matrix)
+
+
+def _answer(wanted: Asked, matrix: Matrix) -> dict[str, Any]:
+    seen = observations_of(wanted.combinations[0])
+    found = over_shapes([verdict(matrix, item, seen) for item in wanted.combinations], wanted.combinations)
+    if wanted.drafter is not None:
+        found = with_drafter(found, verdict(matrix, wanted.drafter, seen))
+    rules = matrix.rules(wanted.combinations[0].framework)
+    newest = rules.newest
+    return envelope(
+        "check",
+        dict(wanted.echo),
+        verdict=found.verdict,
+        conflicts=found.conflicts(),
+        layer=found.layer,
+        reason=found.reason or found.deciding.reason,
+        stages={name: stage.as_dict() for name, stage in found.stages.items()},
+        resolved=_resolved(found, wanted),
+        resolution={name: item.as_dict() for name, item in found.resolved.items()},
+        skipped_backends=[refusal.as_dict() for refusal in found.skipped],
+        assumes=found.assumes(),
+        unmet_conditions=found.conditions(),
+        reports=[dict(report) for report in found.reports()],
+        nearest=_nearest(matrix, wanted, found, seen),
+        nearest_release=found.nearest_release,
+        notes=list(wanted.notes),
+        checkpoint=_checkpoint(wanted),
+        newest_release=newest.name if newest else None,
+        newest_release_date=newest.date if newest else None,
+    )
+
+
+def exit_code(answer: Mapping[str, Any]) -> int:
+    """0 when the verdict reaches what the question requires, 3 when it is unknown, 1 otherwise."""
+    if "rows" in answer:
+        codes = [exit_code(row) for row in answer["rows"]]
+        return next((code for code in (2, NO, UNKNOWN) if code in codes), YES)
+    if "error" in answer:
+        return int(answer["error"]["exit_code"])
+    if answer["verdict"] == "unknown":
+        return UNKNOWN
+    required = answer["question"].get("require", "conditional")
+    return YES if RANK[answer["verdict"]] >= RANK[required] else NO
+
+
+def check_fleet(questions: Sequence[Mapping[str, Any]], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The answers for many configurations, each by its own words; the verdict is the worst."""
+    matrix = Matrix()
+    rows = [_fleet_row(question, defaults, matrix) for question in questions]
+    verdicts = [row["verdict"] for row in rows if "verdict" in row]
+    return envelope("check-fleet", {"rows": len(rows), **defaults}, verdict=worst(verdicts), rows=rows)
+
+
+def _fleet_row(question: Mapping[str, Any], defaults: Mapping[str, Any], matrix: Matrix) -> dict[str, Any]:
+    words = {key: value for key, value in question.items() if key != "name"}
+    try:
+        row = check({**defaults, **words}, matrix)
+    except NvdashError as refusal:
+        row = {"error": {**refusal.as_dict(), "exit_code": refusal.exit_code}}
+    return {"name": question.get("name"), **row}
+
+
+def over_shapes(verdicts: Sequence[Verdict], combinations: Sequence[Combination]) -> Verdict:
+    """One verdict for a model with several attention shapes: per stage the worst of its layers."""
+    if len(verdicts) == 1:
+        return verdicts[0]
+    stages = {
+        name: _worst_shape([(found.stages[name], item) for found, item in zip(verdicts, combinations, strict=True)])
+        for name in verdicts[0].stages
+    }
+    whole = min(verdicts, key=lambda found: RANK[found.verdict])
+    backends = list(dict.fromkeys(found.backend for found in verdicts if found.backend))
+    resolved = dict(whole.resolved)
+    resolved["backend"] = replace(resolved["backend"], resolved=" + ".join(backends) or None)
+    return replace(whole, verdict=worst(stage.verdict for stage in stages.values()), stages=stages, resolved=resolved)
+
+
+def _worst_shape(pairs: Iterable[tuple[StageVerdict, Combination]]) -> StageVerdict:
+    stages = list(pairs)
+    stage, item = min(stages, key=lambda pair: RANK[pair[0].verdict])
+    if all(other == stage for other, _ in stages):
+        return stage
+    note = f"decided by the {item.heads} layers"
+    return replace(stage, note="; ".join(filter(None, (stage.note, note))))
+
+
+def with_drafter(target: Verdict, drafter: Verdict) -> Verdict:
+    """Target and drafter choose backends apart; a stage is the worse of the two."""
+    stages = {"weights": target.stages["weights"]}
+    for name in ("kv_write", "prefill", "decode"):
+        parts = {"target": target.stages[name], "drafter": drafter.stages[name]}
+        decides = min(parts.values(), key=lambda stage: RANK[stage.verdict])
+        stages[name] = replace(decides, parts=parts)
+    return replace(target, verdict=worst(stage.verdict for stage in stages.values()), stages=stages)
+
+
+def observations_of(combination: Combination) -> list[Observation]:
+    """What this store has seen of the framework on this architecture."""
+    from nvdash import store
+
+    observed = getattr(store, "observations", None)
+    return list(observed(combination.framework, combination.arch)) if observed else []
+
+
+def _resolved(found: Verdict, wanted: Asked) -> dict[str, Any]:
+    row = {name: item.resolved for name, item in found.resolved.items()}
+    checkpoint = wanted.checkpoint
+    return {**row, "method": wanted.combinations[0].method, "checkpoint": checkpoint.repository if checkpoint else None}
+
+
+def _checkpoint(wanted: Asked) -> dict[str, Any] | None:
+    """The known checkpoint behind the weights, and what its config asks of the cache."""
+    row = wanted.checkpoint
+    if row is None:
+        return None
+    return {
+        "repository": row.repository,
+        "weights": row.weights,
+        "method": row.method or None,
+        "activations": row.activations or None,
+        "kv_cache_scheme": (row.kv_cache_scheme or "none") if row.kv_cache_scheme_known else None,
+    }
+
+
+def _nearest(matrix: Matrix, wanted: Asked, found: Verdict, seen: Sequence[Observation]) -> list[dict[str, Any]]:
+    """The smallest changes of one axis that run, when this does not."""
+    if RANK[found.verdict] >= RANK["conditional"]:
+        return []
+    return [change.as_dict() for change in nearest(matrix, wanted.combinations, seen)]
+
+
+def require(word: str) -> str:
+    """A bar for exit code 0."""
+    if word not in REQUIREMENTS:
+        raise UsageError("--require", " or ".join(REQUIREMENTS), f"got {word!r}")
+    return word

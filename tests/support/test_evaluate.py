@@ -1,0 +1,302 @@
+"""One combination, stage by stage."""
+
+from dataclasses import replace
+
+from nvdash.readers.matrix import Release
+from nvdash.support.evaluate import verdict
+from nvdash.support.observations import Observation
+from nvdash.targets import HeadLayout
+from tests.support.conftest import priority, row
+
+FLASHINFER_ROW = row("fi", {"backend": "FLASHINFER", "kv_cache_dtype": "nvfp4"}, kernel="dequant", path="fa2")
+FLASH_ATTN_NO = row("fa", {"backend": "FLASH_ATTN", "kv_cache_dtype": {"not": ["auto", "fp8"]}}, "refused")
+
+
+def test_the_first_backend_that_the_selector_accepts_is_chosen(make_matrix, nvfp4_on_sm120):
+    matrix = make_matrix([priority(["FLASH_ATTN", "FLASHINFER"]), FLASH_ATTN_NO, FLASHINFER_ROW])
+    found = verdict(matrix, nvfp4_on_sm120)
+    assert (found.verdict, found.backend) == ("expected", "FLASHINFER")
+    assert found.stages["prefill"].kernel == "dequant"
+    assert found.stages["prefill"].evidence == {
+        "framework": "vllm",
+        "release": "0.33.0",
+        "file": "a.py",
+        "line": 7,
+        "level": "source",
+    }
+    assert [refusal.backend for refusal in found.skipped] == ["FLASH_ATTN"]
+
+
+def test_a_constructor_trap_is_chosen_and_stays_a_trap(make_matrix, nvfp4_on_sm120):
+    trap = row("t", {"backend": "FLASHINFER"}, "trap", layer="constructor", reason="raises")
+    rows = [priority(["FLASHINFER", "TRITON_ATTN"]), FLASHINFER_ROW, trap, row("tr", {"backend": "TRITON_ATTN"})]
+    found = verdict(make_matrix(rows), nvfp4_on_sm120)
+    assert (found.verdict, found.layer, found.backend) == ("trap", "constructor", "FLASHINFER")
+
+
+def test_when_every_backend_refuses_the_selector_refuses_with_each_reason(make_matrix, nvfp4_on_sm120):
+    specific = row(
+        "fi-no",
+        {"backend": "FLASHINFER", "kv_cache_dtype": "nvfp4", "arch": ["sm90", "sm120"]},
+        "refused",
+        evidence={"release": "0.33.0", "file": "flashinfer.py", "line": 447},
+    )
+    found = verdict(make_matrix([priority(["FLASH_ATTN", "FLASHINFER"]), FLASH_ATTN_NO, specific]), nvfp4_on_sm120)
+    assert (found.verdict, found.layer, found.backend) == ("refused", "selector", None)
+    assert found.deciding.evidence["line"] == 447
+    assert "FLASH_ATTN: fa says no; FLASHINFER: fi-no says no" in found.deciding.reason
+
+
+def test_an_unknown_backend_before_the_winner_hides_it(make_matrix, nvfp4_on_sm120):
+    found = verdict(make_matrix([priority(["MYSTERY", "FLASHINFER"]), FLASHINFER_ROW]), nvfp4_on_sm120)
+    assert found.verdict == "unknown"
+    assert "MYSTERY is tried first" in found.deciding.reason
+
+
+def test_a_named_backend_is_asked_alone(make_matrix, nvfp4_on_sm120):
+    matrix = make_matrix([priority(["FLASHINFER", "FLASH_ATTN"]), FLASHINFER_ROW, FLASH_ATTN_NO])
+    found = verdict(matrix, replace(nvfp4_on_sm120, backend="FLASH_ATTN"))
+    assert (found.verdict, found.layer, found.backend) == ("refused", "selector", "FLASH_ATTN")
+
+
+def test_a_flag_word_that_the_release_lacks_is_refused_by_the_config_whatever_the_backend(make_matrix, nvfp4_on_sm120):
+    words = row(
+        "words", {"kv_cache_dtype": {"not": ["auto", "fp8"]}}, "refused", layer="config", reason="no such value"
+    )
+    found = verdict(make_matrix([words, priority(["FLASHINFER"]), FLASHINFER_ROW]), nvfp4_on_sm120)
+    assert (found.verdict, found.layer, found.deciding.reason) == ("refused", "config", "no such value")
+
+
+def test_an_unread_release_is_unknown_and_names_the_nearest_read_one(make_matrix, nvfp4_on_sm120):
+    releases = (Release("0.32.0", source="sdist"), Release("0.32.1", source="none"), Release("0.33.0", source="sdist"))
+    matrix = make_matrix([priority(["FLASHINFER"]), FLASHINFER_ROW], releases)
+    for asked, nearest in (("0.34.0", "0.33.0"), ("0.32.1", "0.32.0"), ("0.1.0", "0.32.0"), ("main", "0.33.0")):
+        found = verdict(matrix, replace(nvfp4_on_sm120, release=asked))
+        assert (found.verdict, found.nearest_release) == ("unknown", nearest)
+
+
+def test_prefill_and_decode_choose_their_backends_apart(make_matrix, nvfp4_on_sm120):
+    rows = [
+        priority(["flashinfer"], stage=["prefill"]),
+        priority(["trtllm_mha"], stage=["decode"]),
+        row("p", {"backend": "flashinfer"}, stage=["kv_write", "prefill"], kernel="dequant"),
+        row("d", {"backend": "trtllm_mha"}, stage=["kv_write", "decode"], kernel="native"),
+    ]
+    found = verdict(make_matrix(rows), nvfp4_on_sm120)
+    assert (found.verdict, found.backend) == ("expected", "flashinfer + trtllm_mha")
+    assert (found.stages["prefill"].kernel, found.stages["decode"].kernel) == ("dequant", "native")
+
+
+def test_a_refused_pair_is_refused_though_each_half_is_accepted(make_matrix, nvfp4_on_sm120):
+    rows = [
+        row("p", {"backend": ["a", "b"]}),
+        row("pair", {"prefill_backend": "a", "decode_backend": "b"}, "refused", layer="config", reason="not together"),
+    ]
+    matrix = make_matrix(rows)
+    assert verdict(matrix, replace(nvfp4_on_sm120, prefill_backend="a", decode_backend="b")).verdict == "refused"
+    assert verdict(matrix, replace(nvfp4_on_sm120, prefill_backend="b", decode_backend="b")).verdict == "expected"
+
+
+def test_open_head_sizes_make_a_limited_backend_conditional(make_matrix, nvfp4_on_sm120):
+    no_64 = row("no64", {"backend": "FLASHINFER", "head_size": 64}, "refused")
+    found = verdict(make_matrix([priority(["FLASHINFER"]), FLASHINFER_ROW, no_64]), replace(nvfp4_on_sm120, heads=None))
+    assert (found.verdict, found.conditions()) == ("conditional", ["head_size not 64"])
+
+
+def test_a_tag_adds_kernel_and_compute_and_never_a_verdict(make_matrix, nvfp4_on_sm120):
+    tag = {
+        "id": "tag",
+        "kind": "tag",
+        "when": {"backend": "FLASHINFER", "arch": "sm120"},
+        "since": "0.32.0",
+        "stage": ["decode"],
+        "kernel": "dequant",
+        "path": "flashinfer_xqa",
+        "compute": {"q": "bfloat16"},
+    }
+    matrix = make_matrix([priority(["FLASHINFER"]), row("fi", {"backend": "FLASHINFER"}), tag])
+    found = verdict(matrix, nvfp4_on_sm120)
+    assert found.stages["decode"].path == "flashinfer_xqa"
+    assert found.stages["decode"].compute == {"q": "bfloat16"}
+    assert found.stages["prefill"].path is None
+    assert verdict(make_matrix([priority(["FLASHINFER"]), tag]), nvfp4_on_sm120).verdict == "unknown"
+
+
+# --- what auto becomes ---------------------------------------------------------------------------------------------
+
+RESOLVE = [
+    {
+        "id": "auto-nvfp4",
+        "kind": "resolve",
+        "when": {"kv_cache_dtype": "auto", "checkpoint_kv": "nvfp4"},
+        "since": "0.32.0",
+        "becomes": "nvfp4",
+    }
+]
+AUTO_ROW = row("wide", {"backend": "FLASHINFER", "kv_cache_dtype": ["auto", "bfloat16"]}, kernel="native")
+
+
+def test_auto_follows_a_checkpoint_with_a_4_bit_cache_scheme(make_matrix, nvfp4_on_sm120):
+    matrix = make_matrix([*RESOLVE, priority(["FLASHINFER"]), FLASHINFER_ROW, AUTO_ROW])
+    found = verdict(matrix, replace(nvfp4_on_sm120, kv_cache_dtype="auto", checkpoint_kv="nvfp4"))
+    assert (found.resolved["kv_cache_dtype"].requested, found.resolved["kv_cache_dtype"].resolved) == ("auto", "nvfp4")
+    assert found.stages["prefill"].kernel == "dequant"
+
+
+def test_auto_is_the_models_own_type_when_the_checkpoint_asks_nothing(make_matrix, nvfp4_on_sm120):
+    matrix = make_matrix([*RESOLVE, priority(["FLASHINFER"]), FLASHINFER_ROW, AUTO_ROW])
+    found = verdict(matrix, replace(nvfp4_on_sm120, kv_cache_dtype="auto", model_dtype="float16"))
+    assert found.resolved["kv_cache_dtype"].resolved == "float16"
+    assert found.stages["prefill"].kernel == "native"
+
+
+def test_auto_is_unknown_when_the_checkpoints_scheme_was_not_read(make_matrix, nvfp4_on_sm120):
+    matrix = make_matrix([*RESOLVE, priority(["FLASHINFER"]), FLASHINFER_ROW, AUTO_ROW])
+    found = verdict(matrix, replace(nvfp4_on_sm120, kv_cache_dtype="auto", checkpoint_kv=None))
+    assert (found.verdict, found.resolved["kv_cache_dtype"].resolved) == ("unknown", None)
+    assert "kv_cache_scheme was not read" in found.stages["decode"].reason
+
+
+# --- weights -------------------------------------------------------------------------------------------------------
+
+
+def quant(id_, when, verdict_="expected", **more):
+    return {**row(id_, when, verdict_), "kind": "quant", **more}
+
+
+def test_unquantised_weights_need_no_rule_and_say_so(make_matrix, nvfp4_on_sm120):
+    stage = verdict(make_matrix([]), nvfp4_on_sm120).stages["weights"]
+    assert (stage.verdict, stage.reason) == ("expected", "no quantisation method is involved")
+    assert stage.evidence == {"level": "none"}
+
+
+def test_quantised_weights_without_a_rule_are_unknown(make_matrix, nvfp4_on_sm120):
+    assert verdict(make_matrix([]), replace(nvfp4_on_sm120, weights="nvfp4")).stages["weights"].verdict == "unknown"
+
+
+def test_an_open_method_makes_weights_conditional(make_matrix, nvfp4_on_sm120):
+    matrix = make_matrix([quant("m", {"method": "modelopt_fp4", "arch": "sm120"})])
+    stage = verdict(matrix, replace(nvfp4_on_sm120, weights="nvfp4")).stages["weights"]
+    assert (stage.verdict, stage.conditions) == ("conditional", ("method modelopt_fp4",))
+    named = replace(nvfp4_on_sm120, weights="nvfp4", method="modelopt_fp4")
+    assert verdict(matrix, named).stages["weights"].verdict == "expected"
+
+
+def test_expert_layers_count_only_for_a_model_that_has_them(make_matrix, nvfp4_on_sm120):
+    rows = [
+        quant("linear", {"weights": "nvfp4"}, part="linear", kernel="native"),
+        quant("experts", {"weights": "nvfp4"}, "refused", layer="kernel", reason="no expert kernel", part="experts"),
+    ]
+    matrix = make_matrix(rows)
+    dense = verdict(matrix, replace(nvfp4_on_sm120, weights="nvfp4", experts=False)).stages["weights"]
+    sparse = verdict(matrix, replace(nvfp4_on_sm120, weights="nvfp4", experts=True)).stages["weights"]
+    assert (dense.verdict, list(dense.parts)) == ("expected", ["linear"])
+    assert (sparse.verdict, sparse.parts["experts"].verdict, sparse.parts["linear"].kernel) == (
+        "refused",
+        "refused",
+        "native",
+    )
+
+
+# --- the FlashInfer join -------------------------------------------------------------------------------------------
+
+PINNED = (Release("0.32.0", source="sdist"), Release("0.33.0", source="sdist", flashinfer="0.7.2"))
+FLASHINFER_RELEASES = (Release("0.7.2", source="wheel"),)
+NEEDS = row("fi", {"backend": "FLASHINFER"}, requires_flashinfer="fa2")
+
+
+def library(verdict_, **more):
+    base = row("lib", {"backend": "fa2", "kv_cache_dtype": "nvfp4"}, verdict_, since="0.7.2", **more)
+    return {"flashinfer": ([base], FLASHINFER_RELEASES)}
+
+
+def test_a_flashinfer_refusal_lowers_the_verdict(make_matrix, nvfp4_on_sm120):
+    matrix = make_matrix([priority(["FLASHINFER"]), NEEDS], PINNED, **library("refused", layer="kernel", reason="gone"))
+    found = verdict(matrix, nvfp4_on_sm120)
+    assert (found.verdict, found.layer, found.deciding.reason) == ("refused", "kernel", "flashinfer 0.7.2: gone")
+
+
+def test_a_flashinfer_unknown_is_only_assumed(make_matrix, nvfp4_on_sm120):
+    matrix = make_matrix([priority(["FLASHINFER"]), NEEDS], PINNED, flashinfer=([], FLASHINFER_RELEASES))
+    found = verdict(matrix, nvfp4_on_sm120)
+    assert (found.verdict, found.assumes()) == ("expected", ["flashinfer_path_unread"])
+
+
+def test_a_flashinfer_yes_assumes_nothing(make_matrix, nvfp4_on_sm120):
+    matrix = make_matrix([priority(["FLASHINFER"]), NEEDS], PINNED, **library("expected"))
+    found = verdict(matrix, nvfp4_on_sm120)
+    assert (found.verdict, found.assumes()) == ("expected", [])
+
+
+# --- observations --------------------------------------------------------------------------------------------------
+
+RAN = Observation(
+    run="7c1e09ab",
+    framework="vllm",
+    release="0.33.0",
+    arch="sm120",
+    verdict="validated",
+    stages=("kv_write", "prefill", "decode"),
+    level="traced",
+    backend="FLASHINFER",
+    kv_cache_dtype="nvfp4",
+    kind="gqa",
+    head_size=128,
+    value_head_size=128,
+    graphs="default",
+)
+ONE_BACKEND = [priority(["FLASHINFER"]), FLASHINFER_ROW]
+
+
+def test_an_exact_run_validates_the_stages_it_exercised(make_matrix, nvfp4_on_sm120):
+    found = verdict(make_matrix(ONE_BACKEND), nvfp4_on_sm120, [replace(RAN, stages=("decode",))])
+    assert (found.stages["decode"].verdict, found.stages["prefill"].verdict) == ("validated", "expected")
+    assert found.stages["decode"].evidence["run"] == "7c1e09ab"
+
+
+def test_a_run_elsewhere_leaves_expected_and_says_where_it_ran(make_matrix, nvfp4_on_sm120):
+    for other in (
+        replace(RAN, release="0.32.0"),
+        replace(RAN, head_size=256, value_head_size=256),
+        replace(RAN, kind="mha"),
+        replace(RAN, graphs="eager"),
+        replace(RAN, flashinfer="0.1"),
+    ):
+        stage = verdict(make_matrix(ONE_BACKEND), nvfp4_on_sm120, [other]).stages["decode"]
+        assert (stage.verdict, stage.note) == ("expected", f"ran on {other.release}")
+
+
+def test_a_run_on_another_architecture_says_nothing(make_matrix, nvfp4_on_sm120):
+    stage = verdict(make_matrix(ONE_BACKEND), nvfp4_on_sm120, [replace(RAN, arch="sm90")]).stages["decode"]
+    assert (stage.verdict, stage.note) == ("expected", None)
+
+
+def test_a_run_that_fell_back_turns_expected_into_a_trap_and_flags_the_conflict(make_matrix, nvfp4_on_sm120):
+    fell = replace(RAN, verdict="trap", layer="silent", reason="stored as FP8")
+    found = verdict(make_matrix(ONE_BACKEND), nvfp4_on_sm120, [fell])
+    assert (found.verdict, found.layer) == ("trap", "silent")
+    assert found.conflicts() == ["source says expected, run 7c1e09ab showed trap"]
+
+
+def test_a_run_that_worked_where_source_refuses_is_a_conflict_and_stays_refused(make_matrix, nvfp4_on_sm120):
+    no = row("no", {"backend": "FLASHINFER", "kv_cache_dtype": "nvfp4"}, "refused")
+    found = verdict(make_matrix([priority(["FLASHINFER"]), no]), nvfp4_on_sm120, [RAN])
+    assert found.verdict == "refused"
+    assert found.conflicts() == ["source says refused, run 7c1e09ab worked as requested"]
+
+
+def test_reports_stand_beside_a_verdict_and_do_not_lower_it(make_matrix, nvfp4_on_sm120):
+    report = {"url": "https://github.com/vllm-project/vllm/issues/50416", "claim": "wrong output", "level": "report"}
+    rows = [priority(["FLASHINFER"]), row("fi", {"backend": "FLASHINFER"}, reports=[report])]
+    found = verdict(make_matrix(rows), nvfp4_on_sm120)
+    assert (found.verdict, found.reports()) == ("expected", [report])
+
+
+def test_mla_is_asked_with_its_latent_record(make_matrix, nvfp4_on_sm120):
+    no_mla = row(
+        "mla", {"mla": True, "kv_cache_dtype": "nvfp4"}, "refused", layer="config", reason="plain nvfp4 with MLA"
+    )
+    matrix = make_matrix([priority(["FLASHINFER"]), FLASHINFER_ROW, no_mla])
+    latent = replace(nvfp4_on_sm120, heads=HeadLayout.parse("mla:128/1x576/512"))
+    assert (verdict(matrix, latent).verdict, verdict(matrix, latent).layer) == ("refused", "config")
+    assert verdict(matrix, nvfp4_on_sm120).verdict == "expected"
