@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from nvdash.answers.asked import Asked, asked
@@ -10,11 +11,10 @@ from nvdash.errors import NvdashError, UsageError
 from nvdash.readers.matrix import Matrix
 from nvdash.support.evaluate import verdict
 from nvdash.support.nearest import nearest
-from nvdash.support.observations import Observation
+from nvdash.support.observations import Observation, of_report
 from nvdash.support.values import RANK, StageVerdict, Verdict, worst
 from nvdash.targets import Combination
 
-REQUIREMENTS = ("validated", "expected", "conditional")
 YES, NO, UNKNOWN = 0, 1, 3
 
 
@@ -76,6 +76,16 @@ def check_fleet(questions: Sequence[Mapping[str, Any]], defaults: Mapping[str, A
     return envelope("check-fleet", {"rows": len(rows), **defaults}, verdict=worst(verdicts), rows=rows)
 
 
+def check_fleet_file(path: Path, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The answers for a YAML list of configurations; flags given beside it are their defaults."""
+    from nvdash.readers.yaml_rows import read_rows
+
+    rows = read_rows(path)
+    if not rows:
+        raise UsageError(str(path), "at least one configuration", "found none")
+    return check_fleet(rows, {key: value for key, value in defaults.items() if value is not None})
+
+
 def _fleet_row(question: Mapping[str, Any], defaults: Mapping[str, Any], matrix: Matrix) -> dict[str, Any]:
     words = {key: value for key, value in question.items() if key != "name"}
     try:
@@ -120,11 +130,15 @@ def with_drafter(target: Verdict, drafter: Verdict) -> Verdict:
 
 
 def observations_of(combination: Combination) -> list[Observation]:
-    """What this store has seen of the framework on this architecture."""
-    from nvdash import store
+    """What this store has seen of the framework on this architecture; a store that is not there has seen nothing."""
+    from nvdash.store.connection import store_path
 
-    observed = getattr(store, "observations", None)
-    return list(observed(combination.framework, combination.arch)) if observed else []
+    if not store_path().exists():
+        return []
+    from nvdash.store.smoke import smoke_reports
+
+    reports = smoke_reports(framework=combination.framework, arch=combination.arch)
+    return [item for report in reports for item in of_report(report)]
 
 
 def _resolved(found: Verdict, wanted: Asked) -> dict[str, Any]:
@@ -152,10 +166,3 @@ def _nearest(matrix: Matrix, wanted: Asked, found: Verdict, seen: Sequence[Obser
     if RANK[found.verdict] >= RANK["conditional"]:
         return []
     return [change.as_dict() for change in nearest(matrix, wanted.combinations, seen)]
-
-
-def require(word: str) -> str:
-    """A bar for exit code 0."""
-    if word not in REQUIREMENTS:
-        raise UsageError("--require", " or ".join(REQUIREMENTS), f"got {word!r}")
-    return word

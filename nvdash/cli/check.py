@@ -1,0 +1,142 @@
+"""`./run check`: is this combination supported, stage by stage, and who says so."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nvdash.cli.output import Outcome, answers_json
+
+FLAGS = (
+    click.option("--framework", default="vllm", show_default=True, help="vllm, sglang, tensorrt-llm."),
+    click.option("--release", help="Exactly as the framework writes it; the newest read one by default."),
+    click.option("--gpu", help='A product ("RTX 5090"), a capability (sm120) or custom:NAME:GiB:smXX.'),
+    click.option("--model", help="Catalogue name, config.json, folder or Hugging Face id."),
+    click.option("--head-layout", help="Instead of a model: gqa:64/8x128, mla:128/1x576/512, …,window=1024,sinks."),
+    click.option("--checkpoint", help="The checkpoint that is served, where it is not the model itself."),
+    click.option("--weights", help="bf16, a format of a known checkpoint, or a quantisation flag."),
+    click.option("--kv-cache-dtype", default="auto", show_default=True, help="The framework's own flag word."),
+    click.option("--backend", help="Attention backend; the release's own choice by default."),
+    click.option("--prefill-backend", help="Where prefill and decode choose apart."),
+    click.option("--decode-backend", help="Where prefill and decode choose apart."),
+    click.option("--tp", type=click.IntRange(1), default=1, show_default=True, help="Tensor parallel size."),
+    click.option("--pp", type=click.IntRange(1), default=1, show_default=True, help="Pipeline parallel size."),
+    click.option("--dcp", type=click.IntRange(1), default=1, show_default=True, help="Decode context parallel size."),
+    click.option("--draft-method", help="eagle, eagle3, mtp, ngram, …"),
+    click.option("--draft-tokens", type=click.IntRange(1), help="Speculative tokens per step."),
+    click.option("--draft-kv-cache-dtype", help="The drafter's cache dtype; the target's by default."),
+    click.option("--sinks/--no-sinks", default=None, help="Attention sinks; the model's own by default."),
+)
+"""The flags of a support question, shared with other commands that take one."""
+
+
+def support_flags(function: Any) -> Any:
+    """Add the flags of a support question to a command."""
+    for option in reversed(FLAGS):
+        function = option(function)
+    return function
+
+
+@click.command()
+@support_flags
+@click.option("--fleet", type=click.Path(path_type=Path), help="A YAML list of configurations, keys as the flags.")
+@click.option(
+    "--require",
+    type=click.Choice(["validated", "expected", "conditional"]),
+    default="conditional",
+    show_default=True,
+    help="The verdict that exit code 0 asks for.",
+)
+@answers_json
+def command(fleet: Path | None, **flags: Any) -> Outcome:
+    """Is this combination supported, stage by stage; if not, who refuses and where does the source say so."""
+    from nvdash.answers import check as answers
+
+    if fleet is not None:
+        answer = answers.check_fleet_file(fleet, flags)
+        return answer, answers.exit_code(answer), fleet_lines
+    answer = answers.check(flags)
+    return answer, answers.exit_code(answer), lines
+
+
+def lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+    """The answer as a newcomer reads it: one sentence, the stages, what else, what would work."""
+    from nvdash.answers.sentences import support_sentence
+
+    yield support_sentence(answer)
+    yield from (f"! conflict: {conflict}" for conflict in answer["conflicts"])
+    yield ""
+    yield stage_table(answer)
+    yield from _listed("Conditions", answer["unmet_conditions"])
+    yield from _listed("Taken for granted", answer["assumes"])
+    yield from _listed("Warnings", _warnings(answer))
+    yield from _listed(
+        "Reported by others", [f"{report['url']} {report.get('claim', '')}" for report in answer["reports"]]
+    )
+    yield from _listed("Notes", answer["notes"])
+    yield from _listed("Nearest that runs", [nearest_line(change) for change in answer["nearest"]])
+    yield f"matrix {answer['matrix_digest']}, newest release read {answer['newest_release']}"
+
+
+def stage_table(answer: Mapping[str, Any]) -> Any:
+    """Stage, verdict, path and evidence, one line each."""
+    from rich.table import Table
+
+    from nvdash.answers.words import STAGES, VERDICTS
+
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for head in ("Stage", "Verdict", "Path", "Evidence", "Why"):
+        table.add_column(head, overflow="fold")
+    for name, stage in answer["stages"].items():
+        path = ", ".join(filter(None, (stage.get("backend"), stage["path"], stage["kernel"])))
+        why = " ".join(filter(None, (stage["reason"], stage.get("note"))))
+        table.add_row(STAGES[name], str(VERDICTS[stage["verdict"]]), path, evidence_text(stage["evidence"]), why)
+    return table
+
+
+def evidence_text(evidence: Mapping[str, Any] | None) -> str:
+    """`file:line (release)`, a run, or nothing."""
+    if evidence is None:
+        return "none"
+    if "run" in evidence:
+        return f"run {evidence['run'][:8]} ({evidence['level']})"
+    if "file" in evidence:
+        return f"{evidence['file']}:{evidence.get('line') or '?'} ({evidence.get('release') or evidence.get('commit')})"
+    return str(evidence.get("url") or evidence.get("level"))
+
+
+def nearest_line(change: Mapping[str, Any]) -> str:
+    """One change and what it gives."""
+    from nvdash.answers.words import VERDICTS
+
+    flag = {"arch": "gpu"}.get(change["axis"], change["axis"]).replace("_", "-")
+    return f"--{flag} {change['to']} (now {change['from'] or 'auto'}): {VERDICTS[change['verdict']]}"
+
+
+def fleet_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+    """One line per configuration, the worst first sentence on top."""
+    from rich.table import Table
+
+    from nvdash.answers.words import VERDICTS
+
+    yield f"{VERDICTS[answer['verdict']]}: the worst of {len(answer['rows'])} configurations"
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for head in ("Configuration", "Verdict", "Layer", "Why"):
+        table.add_column(head, overflow="fold")
+    for number, row in enumerate(answer["rows"], 1):
+        name = row["name"] or f"row {number}"
+        if "error" in row:
+            table.add_row(name, "not answered", "", f"{row['error']['where']}: {row['error']['found']}")
+        else:
+            table.add_row(name, str(VERDICTS[row["verdict"]]), row["layer"] or "", row["reason"] or "")
+    yield table
+
+
+def _warnings(answer: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(text for stage in answer["stages"].values() for text in stage.get("warnings", ())))
+
+
+def _listed(title: str, items: Iterable[str]) -> Iterable[str]:
+    rows = [f"  {item}" for item in items]
+    return [title, *rows] if rows else []
