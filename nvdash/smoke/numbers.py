@@ -43,6 +43,9 @@ class Check:
     higher_is_better: bool = False
     data: str = ""
     heads: str = ""
+    low: float | None = None
+    high: float | None = None
+    """The range over seeds, where there were several."""
 
     @property
     def passed(self) -> bool | None:
@@ -53,7 +56,11 @@ class Check:
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON object; a value that is no number is null."""
-        return {**asdict(self), "value": self.value if math.isfinite(self.value) else None, "passed": self.passed}
+        plain = {
+            key: None if isinstance(item, float) and not math.isfinite(item) else item
+            for key, item in asdict(self).items()
+        }
+        return {**plain, "passed": self.passed}
 
 
 def rel_l2(got: "Tensor", want: "Tensor") -> float:
