@@ -58,13 +58,39 @@ def model_of_config(config: Mapping[str, Any], name: str) -> Model:
     return Model(name=name, base=name, config=config, checkpoints=(own,), source="config.json", asked=own)
 
 
+def hub_answers(timeout_s: float = 2.0) -> bool:
+    """Whether the Hub can be reached, asked once and briefly; a proxy is trusted to reach it."""
+    import socket
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    address = urlsplit(constants.ENDPOINT)
+    if address.scheme in getproxies():
+        return True
+    try:
+        port = address.port or (443 if address.scheme == "https" else 80)
+        socket.create_connection((address.hostname or "", port), timeout_s).close()
+    except OSError:
+        return False
+    return True
+
+
 def model_of_hub(repository: str, catalogue: "Catalogue") -> Model:
     """The model of a Hub repository, from its config.json; no weights are read."""
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
+    stored = try_to_load_from_cache(repository, "config.json")
+    if isinstance(stored, str):
+        return model_of_config(read_json_object(Path(stored)), repository)
+    if not hub_answers():
+        raise unknown_model(repository, catalogue, "the catalogue has no such name and the Hub cannot be reached")
     try:
         path = hf_hub_download(repository, "config.json", etag_timeout=5)
-    except Exception as error:
+    except Exception as error:  # the client passes on errors of several libraries
         found = f"the catalogue has no such name and the Hub gave no config.json ({type(error).__name__})"
         raise unknown_model(repository, catalogue, found) from error
     return model_of_config(read_json_object(Path(path)), repository)

@@ -136,7 +136,9 @@ def cache_scheme(part: Mapping[str, Any]) -> str | None:
 
 
 def wide_layers(part: Mapping[str, Any]) -> tuple[str, ...]:
-    """Module patterns that the config leaves wide; empty where the list was dropped or there is none."""
+    """Module patterns that the config leaves wide; empty where they are not listed or layers differ in format."""
+    if part.get("quant_algo") == "MIXED_PRECISION":
+        return ()
     for key in ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers"):
         listed = part.get(key)
         if isinstance(listed, list):
