@@ -100,9 +100,9 @@ def _shape_problems(row: Row, file: str, key: str, value: Any) -> Iterator[Nvdas
 
 
 def _evidence_problems(row: Row, evidence: Row, file: str) -> Iterator[NvdashError]:
-    allowed = {"release", "file", "line", "url", "commit"}
+    allowed = {"release", "file", "line", "url", "commit", "run"}
     for key in evidence.keys() - allowed:
-        yield _problem(evidence, file, key, "release, file, line, url or commit", "an unknown key", row=row)
+        yield _problem(evidence, file, key, "release, file, line, url, commit or run", "an unknown key", row=row)
     if "release" in evidence:
         yield from version_problems(evidence, file, "release", f"{row.get('id', '')}.evidence.release")
     line = evidence.get("line")

@@ -13,7 +13,7 @@ VERDICTS = ("refused", "trap", "unknown", "conditional", "expected", "validated"
 """Worst first."""
 LAYERS = ("config", "selector", "constructor", "forward", "kernel", "silent")
 KERNELS = ("native", "dequant", "emulated", "unknown")
-LEVELS = ("source", "document", "report", "none")
+LEVELS = ("traced", "served", "source", "document", "report", "none")
 PARTS = ("linear", "experts")
 
 TEXT_AXES = (

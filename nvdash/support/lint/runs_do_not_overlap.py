@@ -1,0 +1,21 @@
+"""Statements with equal conditions do not overlap in releases."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from nvdash.readers.matrix import Matrix, Rules
+
+
+def check(rules: Rules, matrix: Matrix) -> Iterator[tuple[str, str]]:
+    """Two statements about the same thing must be one, or meet end to start."""
+    order = {release.name: number for number, release in enumerate(rules.releases)}
+    alike: dict[object, list[tuple[int, int, str, str]]] = {}
+    for statement in rules.all_statements():
+        end = order[statement.until] if statement.until else len(order)
+        about = (statement.kind, statement.part, statement.name, statement.axis, frozenset(statement.when))
+        for stage in statement.stage:
+            alike.setdefault((about, stage), []).append((order[statement.since], end, statement.where, statement.id))
+    for runs in alike.values():
+        for (_, end, _, first), (start, _, where, second) in pairwise(sorted(runs)):
+            if start < end:
+                yield where, f"{second} overlaps {first}, which has the same conditions"

@@ -1,0 +1,134 @@
+"""A grid of verdicts over any two axes, everything else held fixed.
+
+The statements of the release are narrowed once by what is fixed; every cell then reads few of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nvdash.readers.matrix import Matrix, Release
+from nvdash.support.axes import axis_values
+from nvdash.support.evaluate import Question, answer
+from nvdash.support.observations import Observation
+from nvdash.support.resolve import CACHE_AXIS
+from nvdash.support.values import Verdict
+from nvdash.support.view import View, view
+from nvdash.targets import Combination, HeadLayout
+
+PIVOT_AXES = ("arch", "kv_cache_dtype", "backend", "weights", "release", "heads", "dcp")
+NEVER_NARROWED = ("backend", "prefill_backend", "decode_backend", CACHE_AXIS)
+"""The choice of backend and the resolution of the cache dtype set these anew."""
+HEAD_AXES = ("kind", "mla", "sparse", "query_heads", "kv_heads", "head_size", "value_head_size", "equal_head_sizes")
+FREED_BY = {"heads": (*HEAD_AXES, "window", "sinks"), "weights": ("weights", "method", "checkpoint_kv")}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One verdict of a grid."""
+
+    row: str
+    column: str
+    verdict: str
+    layer: str | None
+    backend: str | None
+    reason: str | None
+    evidence: dict[str, Any] | None
+    since: str | None = None
+    """The first release of the stretch that has this verdict, `≤` where it may have begun earlier."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As an answer shows it."""
+        return {
+            "row": self.row,
+            "column": self.column,
+            "verdict": self.verdict,
+            "layer": self.layer,
+            "backend": self.backend,
+            "reason": self.reason,
+            "evidence": self.evidence,
+            "since": self.since,
+        }
+
+
+def pivot(
+    matrix: Matrix,
+    combination: Combination,
+    rows: tuple[str, Sequence[str]],
+    columns: tuple[str, Sequence[str]],
+    observations: Sequence[Observation] = (),
+    stage: str | None = None,
+    with_since: bool = False,
+) -> list[list[Cell]]:
+    """The grid: `rows` and `columns` are an axis and its values; `stage` asks for one stage."""
+    views = _Views(matrix, combination, {rows[0], columns[0]}, observations)
+    grid = []
+    for row in rows[1]:
+        cells = []
+        for column in columns[1]:
+            item = replace(combination, **change(rows[0], row), **change(columns[0], column))
+            cell = _cell(views.verdict(item), row, column, stage)
+            cells.append(replace(cell, since=_since(views, item, cell, stage)) if with_since else cell)
+        grid.append(cells)
+    return grid
+
+
+def change(axis: str, value: str) -> dict[str, Any]:
+    """What a value of a grid's axis sets in a combination."""
+    if axis == "heads":
+        return {"heads": HeadLayout.parse(value)}
+    if axis == "weights":
+        return {"weights": value, "method": None, "checkpoint_kv": "none" if value == "bf16" else None}
+    if axis == "backend":
+        return {"backend": None if value == "auto" else value, "prefill_backend": None, "decode_backend": None}
+    return {axis: int(value) if axis == "dcp" else value}
+
+
+class _Views:
+    """Narrowed views per release, built when first needed."""
+
+    def __init__(
+        self, matrix: Matrix, combination: Combination, free: set[str], observations: Sequence[Observation]
+    ) -> None:
+        self._matrix, self._observations = matrix, observations
+        self.rules = matrix.rules(combination.framework)
+        freed = {axis for name in free for axis in FREED_BY.get(name, (name,))} | set(NEVER_NARROWED)
+        self._fixed = {axis: value for axis, value in axis_values(combination).items() if axis not in freed}
+        self._narrowed: dict[str, View] = {}
+
+    def verdict(self, combination: Combination) -> Verdict | None:
+        """The verdict, or None for a release that was not read."""
+        release = self.rules.release(combination.release)
+        if release is None or not release.is_read:
+            return None
+        known = self._view(release)
+        return answer(Question(self._matrix, release, known, combination, self._observations))
+
+    def _view(self, release: Release) -> View:
+        if release.name not in self._narrowed:
+            self._narrowed[release.name] = view(self.rules, release.name).narrowed(self._fixed)
+        return self._narrowed[release.name]
+
+
+def _cell(found: Verdict | None, row: str, column: str, stage: str | None) -> Cell:
+    if found is None:
+        return Cell(row, column, "unknown", None, None, "this release was not read", None)
+    decides = found.stages[stage] if stage else found.deciding
+    evidence = dict(decides.evidence) if decides.evidence else None
+    backend = found.backend if decides.verdict != "refused" else None
+    return Cell(row, column, decides.verdict, decides.layer, backend, decides.reason, evidence)
+
+
+def _since(views: _Views, item: Combination, cell: Cell, stage: str | None) -> str | None:
+    """Walk back from the asked release while the verdict stays the same."""
+    releases = views.rules.releases
+    here = next((number for number, release in enumerate(releases) if release.name == item.release), None)
+    if here is None or not releases[here].is_read:
+        return None
+    first = here
+    while first > 0 and releases[first - 1].is_read:
+        before = _cell(views.verdict(replace(item, release=releases[first - 1].name)), "", "", stage)
+        if before.verdict != cell.verdict:
+            return releases[first].name
+        first -= 1
+    return f"≤{releases[first].name}"
