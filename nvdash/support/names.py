@@ -1,4 +1,4 @@
-"""The names that the statements of a release use: cache dtypes and backends."""
+"""The names that the statements of a release use: cache dtypes and architectures."""
 
 from nvdash.readers.matrix import Matrix
 from nvdash.readers.statements import Condition, Statement
@@ -20,6 +20,16 @@ def cache_dtypes(matrix: Matrix, framework: str, release: str) -> list[str]:
     for statement in view(rules, release).statements:
         words |= dict.fromkeys(_named(statement.limits.get(CACHE_AXIS)))
     return list(words)
+
+
+def archs(matrix: Matrix, framework: str, release: str) -> list[str]:
+    """Every NVIDIA architecture that the statements of a release name, in the order of axes.yaml."""
+    rules = matrix.rules(framework)
+    known = rules.release(release)
+    if known is None or not known.is_read:
+        return []
+    named = {name for item in view(rules, release).statements for name in _named(item.limits.get("arch"))}
+    return [name for name in matrix.axes().get("arch", {}) if name in named and name.startswith("sm")]
 
 
 def _declares_words(item: Statement) -> bool:

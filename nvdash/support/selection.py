@@ -81,7 +81,15 @@ def _accepted(backend: str, outcomes: Sequence[Outcome], skipped: Sequence[tuple
         needs = undecided.statement.needs if undecided.statement else ()
         why = f"; deciding it needs {', '.join(needs)}" if needs else ""
         reason = f"{backend} is tried first and whether the selector accepts it is unknown{why}"
-        return Selection(None, passed, StageVerdict("unknown", backend=backend, reason=reason))
+        statement = undecided.statement
+        unknown = StageVerdict(
+            "unknown",
+            backend=backend,
+            reason=reason,
+            evidence=statement.citation() if statement else None,
+            statement=statement.id if statement else None,
+        )
+        return Selection(None, passed, unknown)
     return Selection(backend, passed)
 
 

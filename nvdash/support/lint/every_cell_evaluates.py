@@ -1,11 +1,10 @@
-"""Every cell of the declared cross product evaluates to one of the six verdicts."""
+"""Every cell of the declared cross product is decided, or a statement says why it is not."""
 
 from collections.abc import Iterator
 
-from nvdash.readers.matrix import Matrix, Rules
-from nvdash.support.names import cache_dtypes
-from nvdash.support.pivot import pivot
-from nvdash.support.values import RANK
+from nvdash.readers.matrix import Matrix, Release, Rules
+from nvdash.support.evaluate import verdict
+from nvdash.support.names import archs, cache_dtypes
 from nvdash.support.view import view
 from nvdash.targets import Combination, HeadLayout
 
@@ -20,15 +19,23 @@ SHAPES = (
 
 
 def check(rules: Rules, matrix: Matrix) -> Iterator[tuple[str, str]]:
-    """GPUs x cache dtypes x common head layouts, in every read release that has verdicts."""
-    archs = [name for name in matrix.axes().get("arch", {}) if name.startswith("sm")]
+    """GPUs x cache dtypes x head layouts of every release that lists backends: silence is a finding."""
     for release in rules.read_releases:
-        words = cache_dtypes(matrix, rules.framework, release.name)
-        if not view(rules, release.name).priority or not words:
-            continue
-        for shape in SHAPES:
-            item = Combination(rules.framework, release.name, archs[0], "bf16", heads=HeadLayout.parse(shape))
-            grid = pivot(matrix, item, ("arch", archs), ("kv_cache_dtype", words))
-            broken = [cell for row in grid for cell in row if cell.verdict not in RANK]
-            for cell in broken:
-                yield f"{rules.framework} {release.name}", f"{cell.row} x {cell.column} gives {cell.verdict}"
+        if view(rules, release.name).priority:
+            for shape in SHAPES:
+                yield from _silent_cells(rules, matrix, release, shape)
+
+
+def _silent_cells(rules: Rules, matrix: Matrix, release: Release, shape: str) -> Iterator[tuple[str, str]]:
+    silent = []
+    for arch in archs(matrix, rules.framework, release.name):
+        for word in cache_dtypes(matrix, rules.framework, release.name):
+            item = Combination(
+                rules.framework, release.name, arch, "bf16", None, word, HeadLayout.parse(shape), checkpoint_kv="none"
+            )
+            decides = verdict(matrix, item).stages["prefill"]
+            if decides.verdict == "unknown" and decides.statement is None:
+                silent.append(f"{arch} x {word}")
+    if silent:
+        some = ", ".join(silent[:5])
+        yield f"{rules.framework} {release.name}", f"{shape}: {len(silent)} cells are unknown without a reason: {some}"

@@ -1,0 +1,99 @@
+"""Where an installed vLLM disagrees with the matrix about what its selector accepts.
+
+The installed engine's own `validate_configuration` is asked under its own interpreter; its answers
+are compared with the statements of the same release, cell by cell.
+"""
+
+import csv
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nvdash.errors import UsageError
+from nvdash.readers.matrix import Matrix
+from nvdash.support.axes import axis_values
+from nvdash.support.matching import outcome
+from nvdash.support.selection import SELECTOR_LAYERS
+from nvdash.support.view import view
+from nvdash.targets import Combination, HeadLayout
+
+INTERPRETER_VARIABLE = "NVDASH_PYTHON_VLLM"
+PROBE = Path(__file__).with_name("drift_probe.py")
+TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One cell that the engine and the matrix judge differently, or that the matrix does not know."""
+
+    backend: str
+    arch: str
+    kv_cache_dtype: str
+    head_size: int
+    engine_accepts: bool
+    matrix: str
+    """accepts, refuses or unknown."""
+    engine_reasons: str
+    statement: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As an answer shows it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def compare(matrix: Matrix, release: str, rows: Iterable[Mapping[str, str]]) -> tuple[int, list[Drift]]:
+    """How many cells were compared, and those on which engine and matrix differ."""
+    known = view(matrix.rules("vllm"), release)
+    compared, drifts = 0, []
+    for row in rows:
+        if row["valid"] not in ("0", "1"):
+            continue
+        arch = f"sm{row['compute_capability'].replace('.', '')}"
+        size = int(row["head_size"])
+        heads = HeadLayout("gqa", 32, 8, size, size)
+        item = Combination(
+            "vllm", release, arch, None, row["backend"], row["kv_cache_dtype"], heads, checkpoint_kv="none"
+        )
+        result = outcome(known.matches(row["backend"], axis_values(item)), "prefill")
+        compared += 1
+        said = _says(result.verdict, result.statement.layer if result.statement else None)
+        accepts = row["valid"] == "1"
+        if said != ("accepts" if accepts else "refuses"):
+            by = result.statement.id if result.statement else None
+            drifts.append(Drift(row["backend"], arch, row["kv_cache_dtype"], size, accepts, said, row["reasons"], by))
+    return compared, drifts
+
+
+def _says(verdict: str, layer: str | None) -> str:
+    """What the matrix says of the selector alone: a trap behind it was accepted by it."""
+    if verdict == "refused":
+        return "refuses" if layer in SELECTOR_LAYERS else "accepts"
+    return "unknown" if verdict == "unknown" else "accepts"
+
+
+def read_cells(path: Path) -> Iterator[dict[str, str]]:
+    """The cells of a CSV file that `drift_probe` wrote."""
+    with path.open(newline="", encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def ask_installed(interpreter: str | None = None) -> tuple[str, list[dict[str, str]]]:
+    """The release of the vLLM under an interpreter, and what its own check says of every cell."""
+    python = interpreter or os.environ.get(INTERPRETER_VARIABLE)
+    if not python:
+        raise UsageError(
+            INTERPRETER_VARIABLE, "the Python that has vLLM", "it is not set", "NVDASH_PYTHON_VLLM=/path/python"
+        )
+    try:
+        ran = subprocess.run([python, "-I", str(PROBE)], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(INTERPRETER_VARIABLE, "a Python that starts and has vLLM", str(error)) from error
+    if ran.returncode:
+        last = ran.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise UsageError(INTERPRETER_VARIABLE, "a Python whose vLLM can be imported", last[0])
+    reader = csv.DictReader(ran.stdout.splitlines())
+    release = (reader.fieldnames or [""])[-1]
+    return release.partition("+")[0], list(reader)
