@@ -42,7 +42,7 @@ class State:
     head_values: int = 0
     conv_dtype: str = "model"
     head_dtype: str = "model"
-    """`model` is the model's own type."""
+    """`model` is the model's own type, `unset` what the engine chooses for a class whose key is missing."""
 
     def stored_bytes(self, tp: int, model_dtype: str, draft_tokens: int = 0) -> int:
         """Bytes of one state on one rank; drafted tokens lengthen the convolution window."""
@@ -82,6 +82,12 @@ class Cache:
         """Whether the keys and values are one latent record (key_size: latent part, value_size: rotary part)."""
         return self.kind in ("mla", "mla_sliding")
 
+    def with_state_type(self, chosen: str) -> "Cache":
+        """The cache with the engine's choice where its state's type is left open."""
+        if self.state is None or self.state.head_dtype != "unset":
+            return self
+        return replace(self, state=replace(self.state, head_dtype=chosen))
+
     def rank_heads(self, tp: int) -> int:
         """KV heads on one rank: split, and repeated once there are more ranks than heads."""
         return self.kv_heads if self.latent or self.kind == "index" else max(-(-self.kv_heads // tp), 1)
@@ -107,11 +113,19 @@ class Layout:
     """Encoder positions one request may fill; 0 without cross-attention."""
     chunk_size: int | None = None
     """Tokens a Mamba scan handles at once; it aligns blocks in one caching mode."""
+    attention_chunk: int | None = None
+    """`attention_chunk_size`, which switches vLLM's hybrid manager off in some releases."""
     notes: tuple[str, ...] = ()
 
     def of_kind(self, *kinds: str) -> tuple[Cache, ...]:
         """The caches of these kinds, in layer order."""
         return tuple(cache for cache in self.caches if cache.kind in kinds)
+
+    def with_state_type(self, chosen: str) -> "Layout":
+        """The layout with the engine's choice for states whose type the config leaves open."""
+        if not any(cache.state and cache.state.head_dtype == "unset" for cache in self.caches):
+            return self
+        return replace(self, caches=tuple(cache.with_state_type(chosen) for cache in self.caches))
 
     @property
     def has_state(self) -> bool:

@@ -15,7 +15,10 @@ from nvdash.footprint.shapes import Heads, full_heads, head_size, per_layer_kv_h
 from nvdash.footprint.states import state_of
 from nvdash.readers.config import ConfigError, Keys, text_tower
 
-MAX_POSITION = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
+MAX_POSITION = (
+    *("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length"),
+    *("max_target_positions",),
+)
 SHAPING = re.compile(
     r"(^|_)(window|windows|sliding|swa|chunk|sparse|index|indexer|lora_rank|layer_types|block_types?|block_configs|"
     r"pattern|attn_type|attn_layer|attention_layers?|full_attention|linear_(num|key|value|attn|conv)|mamba|ssm|state_size|"
@@ -68,6 +71,7 @@ def _layout(keys: Keys) -> Layout:
         mtp=_mtp(keys, layers),
         encoder_tokens=keys.count("max_source_positions") or 0,
         chunk_size=keys.count("mamba_chunk_size", "chunk_size"),
+        attention_chunk=keys.count("attention_chunk_size"),
     )
 
 

@@ -5,7 +5,9 @@ from nvdash.footprint.caches import Cache, Layout, LayoutRefused, as_drafter
 from nvdash.footprint.request import CacheRequest
 
 MTP_METHODS = ("mtp", "nextn", "deepseek_mtp", "qwen3_next_mtp", "mimo_mtp", "glm4_moe_mtp", "eagle_mtp")
-MODEL_METHODS = ("eagle", "eagle3", "draft_model", "dflash", "mlp_speculator")
+EAGLE_METHODS = (*MTP_METHODS, "eagle", "eagle3", "dflash")
+"""Methods that read the target's hidden states."""
+MODEL_METHODS = ("eagle", "eagle3", "dflash", "draft_model")
 NO_CACHE_METHODS = ("ngram", "suffix", "medusa", "mlp_speculator", "lookahead")
 
 

@@ -37,6 +37,8 @@ class CacheRequest:
     num_gpu_blocks_override: int | None = None
     skip_layers: tuple[str, ...] = ()
     """Layers that keep the 16-bit type: numbers, or `sliding_window`."""
+    backend: str | None = None
+    """The attention backend, where it decides what a flag stores."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from nvdash.footprint.request import Allocation, CacheRequest, Group
 
 SLIDING_RATIO = Fraction(4, 5)
 STATE_RATIO = Fraction(9, 10)
+UNSET_STATE_TYPE = "float32"
 SPARSE_PAGE = 64
 """Page of the sparse-MLA backends and of NVFP4; every other default is one token."""
 
@@ -24,6 +25,7 @@ def replay_sglang(layout: Layout, request: CacheRequest) -> Allocation:
     if any(cache.ratio > 1 for cache in layout.caches):
         found = "found compressed attention (compress_ratios)"
         raise UnknownError("model", "a layout whose pools are known", found, "its pools were not read")
+    layout = layout.with_state_type(UNSET_STATE_TYPE)
     ranks = by_rank(layout, request)
     page = request.block_size or _default_page(layout, request)
     rank = max(range(len(ranks)), key=lambda index: _cell(ranks[index], layout, request))

@@ -5,15 +5,18 @@ the recurrent part is a config key of its own in most families, the model's type
 """
 
 from nvdash.footprint.caches import LayoutRefused, State
+from nvdash.footprint.class_defaults import model_type
 from nvdash.readers.config import Keys
 
+ENGINE_TYPED = ("nemotron_h",)
+"""Classes whose recurrent type, when the config is silent, is the engine's choice and has changed."""
 STATE_TYPES = {"auto": "model", "float32": "float32", "float16": "float16", "bfloat16": "bfloat16"}
 
 
 def _head_type(keys: Keys, default: str = "model") -> str:
     word = keys.word("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
     if word is None:
-        return default
+        return "unset" if model_type(keys.values) in ENGINE_TYPED else default
     if word.removeprefix("torch.") not in STATE_TYPES:
         raise keys.fail("mamba_ssm_cache_dtype", f"one of {', '.join(STATE_TYPES)}", word)
     return STATE_TYPES[word.removeprefix("torch.")]

@@ -1,6 +1,6 @@
 """How vLLM puts layers into groups that share a block table, by release."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nvdash.errors import UnknownError
 from nvdash.footprint.caches import Cache
@@ -22,9 +22,15 @@ class LayerGroup:
         """The first layer's spec, which stands for the group."""
         return self.members[0][1]
 
-    def on(self, caches: frozenset[Cache]) -> tuple[tuple[Cache, Spec], ...]:
-        """The members that one rank holds."""
-        return tuple(member for member in self.members if member[0] in caches)
+    @property
+    def bytes_per_block(self) -> int:
+        """One block holds a page of every layer of the group."""
+        return sum(spec.page for _, spec in self.members)
+
+    def on(self, caches: frozenset[Cache]) -> "LayerGroup":
+        """The part of the group that one rank holds."""
+        members = tuple(member for member in self.members if member[0] in caches)
+        return replace(self, members=members, size=len(members))
 
 
 def group_layers(layers: dict[Cache, Spec], rules: VllmRules) -> tuple[LayerGroup, ...]:

@@ -4,15 +4,14 @@ from dataclasses import dataclass, replace
 from math import lcm
 
 from nvdash.errors import UnknownError
-from nvdash.footprint.caches import DTYPE_BYTES, TOKEN_KINDS, Cache, Layout
+from nvdash.footprint.caches import TOKEN_KINDS, Cache
 from nvdash.footprint.formula import flag_of, token_bytes, wide_flag
-from nvdash.footprint.request import CacheRequest
-from nvdash.footprint.vllm_rules import VllmRules
+from nvdash.footprint.vllm_setup import Setup
 
-DEFAULT_BLOCK = 16
-CACHED_STATES = ("mamba1", "mamba2")
-"""State families that can keep a state per block (vLLM's SupportsMambaPrefixCaching classes)."""
-ATTENTION = ("full", "mla", "index", "sliding", "chunked", "cross")
+KERNEL_BLOCK = 16
+"""Smallest block a kernel takes."""
+UNKNOWN_CHUNK = 2048
+"""Scan length where neither the config nor its class says one (ModelConfig.get_mamba_chunk_size)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,105 +45,86 @@ class Blocks:
     """Block sizes of one set-up, before pages are unified."""
 
     attention: int
-    state: int
-    """Tokens that one state stands for in a cached chain; 0 when a request has one."""
-    state_mode: str
     state_page: int = 0
+    """The page every state is padded to: that of an attention block."""
     skip_page: int = 0
+    """The page that windowed layers are padded to beside skipped ones."""
 
 
-def draft_tokens(layout: Layout, request: CacheRequest) -> int:
-    """Tokens a drafter proposes: as asked, else one per multi-token-prediction layer."""
-    if request.draft is None:
-        return 0
-    return request.draft.tokens or (len({cache.layer for cache in layout.mtp}) if layout.mtp else 0) or 1
-
-
-def state_mode(layout: Layout, request: CacheRequest, rules: VllmRules) -> str:
-    """How states are kept: none (one per request), align (two), all (one per block)."""
-    caching = request.prefix_caching
-    if caching is None:
-        caching = bool(rules.hybrid_prefix_caching)
-    if not caching or rules.mode_states == "one":
-        return "none"
-    kinds = {cache.state.kind for cache in layout.caches if cache.state}
-    if rules.all_mode and kinds <= set(CACHED_STATES):
-        return "all"
-    return "align" if rules.mode_states == "mode" else "none"
-
-
-def block_sizes(layout: Layout, request: CacheRequest, rules: VllmRules) -> Blocks:
+def block_sizes(setup: Setup) -> Blocks:
     """The attention block, enlarged until its page holds a state, and what pads to it."""
-    asked = request.block_size or DEFAULT_BLOCK
-    if not layout.has_state:
-        return _skip_padded(Blocks(asked, 0, "none"), layout, request, rules)
-    mode = state_mode(layout, request, rules)
-    state = max(_state_bytes(cache, layout, request) for cache in layout.of_kind("state"))
-    attention = _first_attention(layout)
-    if attention is None:
-        return Blocks(asked, 0, mode, state)
-    per_token = token_bytes(attention, layout, request)
-    align = rules.latent_align if attention.latent else rules.state_align
-    align = max(align, asked) if rules.user_block_aligns else align
-    if mode == "all":
-        align = lcm(layout.chunk_size or 1, align)
-    block = align * -(-state // (align * per_token))
-    block = max(block, request.block_size or 0)
-    return _skip_padded(Blocks(block, block, mode, block * per_token), layout, request, rules)
+    attention = _first_attention(setup)
+    if not setup.layout.has_state or setup.rules.flat or attention is None:
+        return _skip_padded(setup, Blocks(setup.asked_block), attention)
+    state = max(state_bytes(setup, cache) for cache in setup.layout.of_kind("state"))
+    per_token = token_bytes(attention, setup.layout, setup.request)
+    align = _alignment(setup, attention)
+    block = max(align * -(-state // (align * per_token)), setup.request.block_size or 0)
+    return _skip_padded(setup, Blocks(block, state_page=block * per_token), attention)
 
 
-def _first_attention(layout: Layout) -> Cache | None:
-    return next((cache for cache in layout.caches if cache.kind in ("full", "mla", "sliding", "chunked")), None)
+def _alignment(setup: Setup, attention: Cache) -> int:
+    """Tokens the block is a multiple of: what the kernel takes, the asked block, the scan length."""
+    align = setup.rules.latent_align if attention.latent else KERNEL_BLOCK
+    align = max(align, setup.asked_block) if setup.rules.user_block_aligns else align
+    return lcm(setup.layout.chunk_size or UNKNOWN_CHUNK, align) if setup.state_mode == "all" else align
 
 
-def _state_bytes(cache: Cache, layout: Layout, request: CacheRequest) -> int:
-    assert cache.state is not None
-    return cache.state.stored_bytes(request.tp, layout.dtype, draft_tokens(layout, request))
+def _first_attention(setup: Setup) -> Cache | None:
+    return next((cache for cache in setup.layout.caches if cache.kind not in ("state", "index", "cross")), None)
 
 
-def _skip_padded(blocks: Blocks, layout: Layout, request: CacheRequest, rules: VllmRules) -> Blocks:
+def state_bytes(setup: Setup, cache: Cache) -> int:
+    """Bytes of one state on one rank."""
+    if cache.state is None:
+        return 0
+    return cache.state.stored_bytes(setup.request.tp, setup.layout.dtype, setup.drafts)
+
+
+def _skip_padded(setup: Setup, blocks: Blocks, first: Cache | None) -> Blocks:
     """Beside 16-bit layers the quantised block grows until its page covers their smallest one."""
-    first = _first_attention(layout)
-    if rules.skip_padding != "pad" or not request.skip_layers or first is None:
+    request = setup.request
+    if setup.rules.skip_padding != "pad" or not request.skip_layers or first is None:
         return blocks
-    primary = token_bytes(first, layout, replace(request, skip_layers=()))
-    wide = token_bytes(first, layout, replace(request, skip_layers=(), kv_cache_dtype=wide_flag(layout)))
+    primary = token_bytes(first, setup.layout, replace(request, skip_layers=()))
+    wide = token_bytes(first, setup.layout, replace(request, skip_layers=(), kv_cache_dtype=wide_flag(setup.layout)))
     if wide == primary:
         return blocks
-    required = max(wide * DEFAULT_BLOCK, blocks.state_page)
-    align = max(DEFAULT_BLOCK, blocks.attention)
+    required = max(wide * KERNEL_BLOCK, blocks.state_page)
+    align = max(KERNEL_BLOCK, blocks.attention)
     block = max(blocks.attention, align * -(-required // (align * primary)))
-    state_page = block * primary if blocks.state_page else 0
-    return replace(blocks, attention=block, skip_page=block * primary, state_page=state_page)
+    return Blocks(block, block * primary if blocks.state_page else 0, block * primary)
 
 
-def specs(
-    caches: tuple[Cache, ...], layout: Layout, request: CacheRequest, blocks: Blocks, rules: VllmRules
-) -> dict[Cache, Spec]:
+def specs(setup: Setup, caches: tuple[Cache, ...], blocks: Blocks) -> dict[Cache, Spec]:
     """One spec per cache, in layer order."""
-    return {cache: _spec(cache, layout, request, blocks, rules) for cache in caches}
-
-
-def _spec(cache: Cache, layout: Layout, request: CacheRequest, blocks: Blocks, rules: VllmRules) -> Spec:
-    if cache.ratio > 1 or cache.kind == "mla_sliding":
+    if any(cache.ratio > 1 or cache.kind == "mla_sliding" for cache in caches):
         raise UnknownError(
-            "model", "a layout whose pages were replayed", "found compressed attention (compress_ratios)",
+            "model",
+            "a layout whose pages were replayed",
+            "found compressed attention (compress_ratios)",
             "vLLM packs its pages of several sizes side by side; those were recorded, not replayed",
-        )  # fmt: skip
-    if cache.kind == "state":
-        used = _state_bytes(cache, layout, request)
-        return Spec("state", blocks.state or 1, max(blocks.state_page, used), used, shape=(cache.state,))
+        )
+    return {cache: _state_spec(setup, cache, blocks) or _attention_spec(setup, cache, blocks) for cache in caches}
+
+
+def _state_spec(setup: Setup, cache: Cache, blocks: Blocks) -> Spec | None:
+    if cache.kind != "state":
+        return None
+    used = state_bytes(setup, cache)
+    return Spec("state", blocks.attention, max(blocks.state_page, used), used, shape=(cache.state,))
+
+
+def _attention_spec(setup: Setup, cache: Cache, blocks: Blocks) -> Spec:
+    request, layout = setup.request, setup.layout
+    local = cache.kind in ("sliding", "chunked") and not setup.promoted
+    kind = cache.kind if local or cache.kind not in ("sliding", "chunked") else "full"
     per_token = token_bytes(cache, layout, request)
     block = blocks.attention
-    if cache.kind == "sliding" and blocks.skip_page:
-        block = max(DEFAULT_BLOCK, blocks.skip_page // per_token // DEFAULT_BLOCK * DEFAULT_BLOCK)
+    if cache.kind == "sliding" and local and blocks.skip_page:
+        block = max(KERNEL_BLOCK, blocks.skip_page // per_token // KERNEL_BLOCK * KERNEL_BLOCK)
     used = per_token * block
-    page = max(used, blocks.skip_page) if cache.kind == "sliding" else used
+    page = max(used, blocks.skip_page) if cache.kind == "sliding" and local else used
     flag = "" if cache.fixed_bytes else flag_of(cache, layout, request)
     shape = (cache.rank_heads(request.tp), cache.key_size, cache.value_size, flag)
-    return Spec(cache.kind, block, page, used, cache.window, shape)
-
-
-def model_type_bytes(layout: Layout) -> int:
-    """Bytes of one value in the model's own type."""
-    return DTYPE_BYTES.get(layout.dtype, 2)
+    return Spec(kind, block, page, used, cache.window if local else 0, shape)

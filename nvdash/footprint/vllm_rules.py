@@ -13,6 +13,7 @@ from typing import Any
 from nvdash.errors import UsageError
 
 NEWEST_READ = "0.33.0"
+NULL_BLOCK_SINCE = "0.29.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,18 @@ class VllmRules:
     """Prefix caching of Mamba layers keeps a state per block where the class supports it."""
     draft_states: bool = False
     """Every drafted token keeps a state of its own."""
+    draft_cached_states: bool = False
+    """It does so too where a state is kept per block."""
+    drafts_align: bool = False
+    """A drafter turns the state-per-block mode into the aligned one."""
+    unset_state_type: str = "model"
+    """Type of recurrent states whose class leaves it to the engine (Nemotron-H)."""
+    chunked_groups: bool = False
+    """Chunked layers keep their chunk; before, the hybrid manager was off for them."""
+    retained_drafts: bool = False
+    """A drafter of several modules keeps its re-read tokens below the window."""
     hybrid_prefix_caching: bool | None = None
     """Whether prefix caching is on by default for models with states; None: not possible."""
-    state_align: int = 16
     latent_align: int = 64
     user_block_aligns: bool = False
     """The attention block of a hybrid is a multiple of the asked block size."""
@@ -61,17 +71,20 @@ STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("0.11.0", {"global_groups": True, "uniform_types": True}),
     ("0.12.0", {"unify": "ratio", "group_ratio": Fraction(5, 4), "mode_states": "length", "all_mode": True,
                 "hybrid_prefix_caching": False}),
-    ("0.14.0", {"check_groups": True}),
+    ("0.13.0", {"unset_state_type": "float16"}),
+    ("0.14.0", {"check_groups": True, "chunked_groups": True}),
     ("0.16.0", {"mode_states": "mode", "draft_states": True}),
     ("0.18.0", {"group_ratio": Fraction(3, 2)}),
-    ("0.20.0", {"user_block_aligns": True, "skip_padding": "unify"}),
+    ("0.20.0", {"user_block_aligns": True, "skip_padding": "unify", "drafts_align": True,
+                "unset_state_type": "float32"}),
     ("0.21.0", {"concurrency_tokens": True}),
+    ("0.22.0", {"draft_cached_states": True, "drafts_align": False}),
     ("0.24.0", {"unify": "pad"}),
     ("0.25.0", {"skip_padding": "pad"}),
     ("0.26.0", {"unify": "pad_state", "in_flight_batches": True, "hybrid_prefix_caching": True}),
     ("0.27.0", {"latent_align": 128}),
-    ("0.28.0", {"all_mode": False}),
-    ("0.29.0", {"null_block": True}),
+    ("0.28.0", {"all_mode": False, "retained_drafts": True}),
+    (NULL_BLOCK_SINCE, {"null_block": True}),
 )  # fmt: skip
 
 
