@@ -23,6 +23,8 @@ from nvdash.targets import Combination, HeadLayout
 INTERPRETER_VARIABLE = "NVDASH_PYTHON_VLLM"
 PROBE = Path(__file__).with_name("drift_probe.py")
 TIMEOUT_S = 600
+LATENT_HEADS = {576: HeadLayout("mla", 128, 1, 576, 512)}
+"""The shape behind a head size that only MLA backends are asked with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def compare(matrix: Matrix, release: str, rows: Iterable[Mapping[str, str]]) -> 
             continue
         arch = f"sm{row['compute_capability'].replace('.', '')}"
         size = int(row["head_size"])
-        heads = HeadLayout("gqa", 32, 8, size, size)
+        heads = LATENT_HEADS.get(size) or HeadLayout("gqa", 32, 8, size, size)
         item = Combination(
             "vllm", release, arch, None, row["backend"], row["kv_cache_dtype"], heads, checkpoint_kv="none"
         )

@@ -12,6 +12,8 @@ from typing import Any, get_args
 
 CAPABILITIES = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (10, 3), (11, 0), (12, 0), (12, 1))
 HEAD_SIZES = (64, 128, 256, 512)
+LATENT_SIZES = (576,)
+"""The latent record that MLA backends are asked with."""
 
 
 def main() -> None:
@@ -25,7 +27,7 @@ def main() -> None:
     for name, backend in backends():
         for major, minor in CAPABILITIES:
             for dtype in cache_dtypes():
-                for head_size in HEAD_SIZES:
+                for head_size in LATENT_SIZES if backend.is_mla() else HEAD_SIZES:
                     valid, reasons = asked(backend, (major, minor), dtype, head_size)
                     writer.writerow([name, f"{major}.{minor}", dtype, head_size, valid, reasons])
 
@@ -59,9 +61,9 @@ def asked(backend: Any, capability: tuple[int, int], dtype: str, head_size: int)
         "dtype": sys.modules["torch"].bfloat16,  # vLLM has imported it
         "kv_cache_dtype": dtype,
         "block_size": None,
-        "use_mla": False,
+        "use_mla": backend.is_mla(),
         "has_sink": False,
-        "use_sparse": False,
+        "use_sparse": backend.is_sparse(),
         "use_mm_prefix": False,
         "device_capability": DeviceCapability(*capability),
         "attn_type": "decoder",

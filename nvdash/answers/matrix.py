@@ -1,0 +1,221 @@
+"""The matrix asked as a whole: facts, timelines, differences, grids, checks, drift and proposals."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nvdash.answers.asked import Asked, asked
+from nvdash.answers.check import observations_of
+from nvdash.answers.envelope import envelope
+from nvdash.errors import UnknownError, UsageError, did_you_mean
+from nvdash.readers.matrix import Matrix, framework_names, read_facts
+from nvdash.support.nearest import nearest as nearest_changes
+from nvdash.support.pivot import PIVOT_AXES, change
+from nvdash.targets import Combination
+
+Question = Mapping[str, Any]
+STAGES = ("weights", "kv_write", "prefill", "decode")
+
+
+def facts(framework: str, release: str) -> list[dict[str, Any]]:
+    """What the source of one release declares: `{fact, value, path, line}`, in the order of the file."""
+    rows = read_facts(framework, release)
+    if rows is None:
+        rules = Matrix().rules(framework)
+        hint = did_you_mean(release, [known.name for known in rules.releases])
+        raise UnknownError(f"{framework} {release}", "a release with facts", "nothing was read of it", hint)
+    return rows
+
+
+def timeline(question: Question, stage: str | None = None) -> dict[str, Any]:
+    """One combination over every release, as stretches with the same answer."""
+    from nvdash.support.timeline import timeline as stretches_of
+
+    matrix = Matrix()
+    wanted = asked(question, matrix)
+    combination = wanted.combinations[0]
+    stretches = stretches_of(matrix, combination, observations_of(combination), _stage(stage))
+    rules = matrix.rules(combination.framework)
+    echo = {**wanted.echo, "release": None, "stage": stage}
+    newest = rules.newest.name if rules.newest else None
+    return envelope("timeline", echo, stretches=[item.as_dict() for item in stretches], newest_release=newest)
+
+
+def nearest(question: Question) -> dict[str, Any]:
+    """The smallest changes of one axis after which the combination runs."""
+    matrix = Matrix()
+    wanted = asked(question, matrix)
+    changes = nearest_changes(matrix, wanted.combinations, observations_of(wanted.combinations[0]))
+    return envelope("nearest", dict(wanted.echo), nearest=[change.as_dict() for change in changes])
+
+
+def pivot(
+    question: Question,
+    rows: str,
+    columns: str,
+    stage: str | None = None,
+    row_values: Sequence[str] = (),
+    column_values: Sequence[str] = (),
+    with_since: bool = True,
+) -> dict[str, Any]:
+    """A grid of verdicts over two axes; values that are not given are all that the matrix names."""
+    from nvdash.support.pivot import pivot as grid_of
+
+    for axis in (rows, columns):
+        if axis not in PIVOT_AXES:
+            raise UsageError(
+                f"axis {axis!r}", " or ".join(PIVOT_AXES), "an unknown one", did_you_mean(axis, PIVOT_AXES)
+            )
+    if rows == columns:
+        raise UsageError("axes", "two different axes", f"{rows} twice")
+    matrix = Matrix()
+    wanted = asked(question, matrix)
+    combination = wanted.combinations[0]
+    across = {
+        rows: tuple(row_values) or axis_names(matrix, combination, rows),
+        columns: tuple(column_values) or axis_names(matrix, combination, columns),
+    }
+    grid = grid_of(
+        matrix,
+        combination,
+        (rows, across[rows]),
+        (columns, across[columns]),
+        observations_of(combination),
+        _stage(stage),
+        with_since,
+    )
+    cells = [[cell.as_dict() for cell in line] for line in grid]
+    echo = {**wanted.echo, "stage": stage}
+    return envelope(
+        "pivot",
+        echo,
+        rows={"axis": rows, "values": across[rows]},
+        columns={"axis": columns, "values": across[columns]},
+        cells=cells,
+    )
+
+
+def axis_names(matrix: Matrix, combination: Combination, axis: str) -> tuple[str, ...]:
+    """The values an axis can take for this framework and release."""
+    from nvdash.support.names import archs, cache_dtypes
+    from nvdash.support.view import view
+
+    rules = matrix.rules(combination.framework)
+    release = rules.release(combination.release)
+    if axis == "release":
+        return tuple(item.name for item in rules.releases)
+    if axis == "weights":
+        return tuple(matrix.axes()["weights"])
+    if axis == "dcp":
+        return ("1", "2", "4", "8")
+    if axis == "heads":
+        return (str(combination.heads),) if combination.heads else ()
+    if release is None or not release.is_read:
+        return ()
+    if axis == "backend":
+        return ("auto", *view(rules, release.name).backends)
+    names = archs if axis == "arch" else cache_dtypes
+    return tuple(names(matrix, combination.framework, combination.release))
+
+
+def diff(question: Question, before: str, after: str) -> dict[str, Any]:
+    """What changed between two releases, over every GPU and cache dtype that the question leaves open."""
+    matrix = Matrix()
+    given = {"gpu": "sm120", **{key: value for key, value in question.items() if value is not None}}
+    wanted = asked({**given, "release": after}, matrix)
+    combination = wanted.combinations[0]
+    open_axes = [
+        axis for axis, flag in (("arch", "gpu"), ("kv_cache_dtype", "kv_cache_dtype")) if not question.get(flag)
+    ]
+    combinations = [combination]
+    for axis in open_axes:
+        names = _names_of_both(matrix, combination, axis, (before, after))
+        combinations = [replace(item, **change(axis, name)) for item in combinations for name in names]
+    return _diff_answer(matrix, wanted, combinations, before, after)
+
+
+def diff_fleet(path: Path, before: str, after: str) -> dict[str, Any]:
+    """What changed between two releases for every configuration of a fleet file."""
+    from nvdash.readers.yaml_rows import read_rows
+
+    matrix = Matrix()
+    questions = [asked({key: value for key, value in row.items() if key != "name"}, matrix) for row in read_rows(path)]
+    if not questions:
+        raise UsageError(str(path), "at least one configuration", "found none")
+    combinations = [wanted.combinations[0] for wanted in questions]
+    return _diff_answer(matrix, questions[0], combinations, before, after)
+
+
+def _names_of_both(matrix: Matrix, item: Combination, axis: str, releases: Sequence[str]) -> list[str]:
+    names = [axis_names(matrix, replace(item, release=release), axis) for release in releases]
+    return list(dict.fromkeys(name for some in names for name in some))
+
+
+def _diff_answer(
+    matrix: Matrix, wanted: Asked, combinations: Sequence[Combination], before: str, after: str
+) -> dict[str, Any]:
+    from nvdash.support.diff import differences
+
+    rules = matrix.rules(wanted.combinations[0].framework)
+    unread = [name for name in (before, after) if not (release := rules.release(name)) or not release.is_read]
+    found = [
+        item.as_dict() for item in differences(matrix, combinations, before, after, observations_of(combinations[0]))
+    ]
+    counts = {
+        kind: sum(row["change"] == kind for row in found)
+        for kind in ("gained", "lost", "new_trap", "changed", "unchanged")
+    }
+    changed = [row for row in found if row["change"] != "unchanged"]
+    echo = {**wanted.echo, "release": None, "from": before, "to": after}
+    return envelope("diff", echo, counts=counts, changes=changed, unread=unread)
+
+
+def lint(frameworks: Sequence[str] = ()) -> dict[str, Any]:
+    """What the checks of the matrix find."""
+    from nvdash.support.lint import check_names
+    from nvdash.support.lint import lint as findings_of
+
+    matrix = Matrix()
+    names = list(frameworks) or framework_names()
+    findings = [finding.as_dict() for finding in findings_of(matrix, names)]
+    statements = {name: len(matrix.rules(name).all_statements()) for name in names}
+    return envelope("lint", {"frameworks": names}, checks=check_names(), statements=statements, findings=findings)
+
+
+def drift(cells: Path | None = None, release: str | None = None) -> dict[str, Any]:
+    """Where an installed vLLM (or a file of its answers) disagrees with the matrix."""
+    from nvdash.support.drift import ask_installed, compare, read_cells
+
+    if cells is not None:
+        if release is None:
+            raise UsageError("--release", "the release that wrote the cells", "none")
+        rows = list(read_cells(cells))
+    else:
+        release, rows = ask_installed()
+    matrix = Matrix()
+    known = matrix.rules("vllm").release(release)
+    if known is None or not known.is_read:
+        raise UnknownError(f"vllm {release}", "a release that was read", "it was not", "./run matrix extract reads it")
+    compared, drifts = compare(matrix, release, rows)
+    listed = [item.as_dict() for item in drifts]
+    return envelope("drift", {"framework": "vllm", "release": release}, compared=compared, disagreements=listed)
+
+
+def propose(report: Path) -> dict[str, Any]:
+    """A patch for the curated facts that one smoke report supports."""
+    from nvdash.readers.smoke_report import read
+    from nvdash.support.observations import of_report
+    from nvdash.support.propose import proposal
+
+    found = read(report)
+    observed = list(of_report({**found.as_dict(), "smoke_id": found.case_id}))
+    patch = proposal(Matrix(), observed)
+    target = f"matrix/{found.framework}/curated.yaml"
+    return envelope("propose", {"report": report.name}, file=target, patch=patch, observations=len(observed))
+
+
+def _stage(stage: str | None) -> str | None:
+    if stage is not None and stage not in STAGES:
+        raise UsageError("--stage", " or ".join(STAGES), f"got {stage!r}", did_you_mean(stage, STAGES))
+    return stage

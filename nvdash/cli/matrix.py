@@ -1,0 +1,247 @@
+"""`./run matrix …`: the support matrix asked as a whole, checked, and compared with an installed engine."""
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nvdash.cli.check import evidence_text, lines, nearest_line, support_flags
+from nvdash.cli.output import Outcome, answers_json
+
+STAGE = click.option("--stage", help="weights, kv_write, prefill or decode; the worst of all by default.")
+FRAMEWORK = click.option("--framework", default="vllm", show_default=True)
+EXTRACT = "extract"
+
+
+class MatrixGroup(click.Group):
+    """Loads `extract`, a maintainer's tool with imports of its own, only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), EXTRACT])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == EXTRACT:
+            extract: click.Command = import_module("nvdash.cli.matrix_extract").command
+            return extract
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=MatrixGroup)
+def command() -> None:
+    """Ask, check and extend the support matrix."""
+
+
+@command.command()
+@support_flags
+@answers_json
+def verdict(**flags: Any) -> Outcome:
+    """One combination, as `check` answers it."""
+    from nvdash.answers.check import check, exit_code
+
+    answer = check(flags)
+    return answer, exit_code(answer), lines
+
+
+@command.command()
+@support_flags
+@STAGE
+@answers_json
+def timeline(stage: str | None, **flags: Any) -> Outcome:
+    """One combination over every release: since when, until when."""
+    from nvdash.answers import matrix
+
+    return matrix.timeline(flags, stage), 0, timeline_lines
+
+
+def timeline_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+    """One line per stretch."""
+    table = _table("Releases", "Verdict", "Layer", "Backend", "Evidence")
+    for stretch in answer["stretches"]:
+        last = f" to {stretch['last']}" if stretch["last"] != stretch["first"] else ""
+        evidence = evidence_text(stretch["evidence"])
+        row = (f"{stretch['since']}{last}", _word(stretch["verdict"]), stretch["layer"], stretch["backend"], evidence)
+        table.add_row(*(part or "" for part in row))
+    yield table
+    yield f"later than {answer['newest_release']}: {_word('unknown')}"
+
+
+@command.command()
+@support_flags
+@answers_json
+def nearest(**flags: Any) -> Outcome:
+    """The smallest change of one axis that runs."""
+    from nvdash.answers import matrix
+
+    answer = matrix.nearest(flags)
+    return answer, 0 if answer["nearest"] else 1, nearest_lines
+
+
+def nearest_lines(answer: Mapping[str, Any]) -> Iterable[str]:
+    """One line per change."""
+    yield from map(nearest_line, answer["nearest"])
+    if not answer["nearest"]:
+        yield "No single change of cache dtype, backend, release, weights or GPU is known to run."
+
+
+@command.command()
+@support_flags
+@click.option("--rows", default="arch", show_default=True, help="An axis: arch, kv_cache_dtype, backend, release, …")
+@click.option("--columns", default="kv_cache_dtype", show_default=True, help="Another axis.")
+@STAGE
+@answers_json
+def pivot(rows: str, columns: str, stage: str | None, **flags: Any) -> Outcome:
+    """A grid of verdicts over any two axes."""
+    from nvdash.answers import matrix
+
+    given = {**flags, "gpu": flags["gpu"] or ("sm120" if "arch" in (rows, columns) else None)}
+    return matrix.pivot(given, rows, columns, stage), 0, pivot_lines
+
+
+def pivot_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+    """Symbol and first release per cell."""
+    from nvdash.answers.words import VERDICTS
+
+    table = _table(answer["rows"]["axis"], *answer["columns"]["values"])
+    for name, cells in zip(answer["rows"]["values"], answer["cells"], strict=True):
+        table.add_row(name, *(f"{VERDICTS[cell['verdict']].symbol} {cell['since'] or ''}".rstrip() for cell in cells))
+    yield table
+    yield "  ".join(str(word) for word in VERDICTS.values())
+
+
+@command.command()
+@support_flags
+@click.option("--from", "before", required=True, help="The earlier release.")
+@click.option("--to", "after", required=True, help="The later release.")
+@click.option("--fleet", type=click.Path(path_type=Path), help="A YAML list of configurations.")
+@answers_json
+def diff(before: str, after: str, fleet: Path | None, **flags: Any) -> Outcome:
+    """What changed between two releases."""
+    from nvdash.answers import matrix
+
+    if fleet is not None:
+        answer = matrix.diff_fleet(fleet, before, after)
+    else:
+        flags = {**flags, "kv_cache_dtype": None if flags["kv_cache_dtype"] == "auto" else flags["kv_cache_dtype"]}
+        answer = matrix.diff(flags, before, after)
+    is_worse = answer["counts"]["lost"] or answer["counts"]["new_trap"]
+    return answer, 3 if answer["unread"] else int(bool(is_worse)), diff_lines
+
+
+def diff_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+    """Counts, then one line per change."""
+    question, counts = answer["question"], answer["counts"]
+    if question["from"] == question["to"]:
+        yield "Same release on both sides."
+        return
+    for release in answer["unread"]:
+        yield f"{release} was not read: its side is unknown."
+    yield f"↑ {counts['gained']} gained  ↓ {counts['lost']} lost  ▲ {counts['new_trap']} new traps  {counts['unchanged']} unchanged"
+    if not answer["changes"]:
+        yield f"Nothing changed between {question['from']} and {question['to']} for this configuration."
+        return
+    table = _table("GPU", "KV cache", "Head layout", "From", "To", "Layer", "Evidence")
+    for row in answer["changes"]:
+        cells = (
+            row["arch"],
+            row["kv_cache_dtype"],
+            row["head_layout"],
+            _word(row["from"]),
+            _word(row["to"]),
+            row["layer"],
+        )
+        table.add_row(*(part or "" for part in cells), evidence_text(row["evidence"]))
+    yield table
+
+
+@command.command()
+@FRAMEWORK
+@click.option("--release", required=True, help="Exactly as the framework writes it.")
+@answers_json
+def facts(framework: str, release: str) -> Outcome:
+    """What the source of one release declares."""
+    from nvdash.answers import matrix
+
+    return matrix.facts(framework, release), 0, fact_lines
+
+
+def fact_lines(answer: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    """One line per fact."""
+    for row in answer:
+        yield f"{row['fact']}: {row['value']}  [{row['path']}:{row['line'] or '?'}]"
+
+
+@command.command()
+@click.option("--framework", "frameworks", multiple=True, help="Only these; all by default.")
+@answers_json
+def lint(frameworks: tuple[str, ...]) -> Outcome:
+    """Check every statement."""
+    from nvdash.answers import matrix
+
+    answer = matrix.lint(frameworks)
+    return answer, int(bool(answer["findings"])), lint_lines
+
+
+def lint_lines(answer: Mapping[str, Any]) -> Iterable[str]:
+    """One line per finding, then the counts."""
+    for finding in answer["findings"]:
+        yield f"{finding['where']}: {finding['message']} [{finding['check']}]"
+    counts = ", ".join(f"{count} of {name}" for name, count in answer["statements"].items())
+    yield f"{len(answer['findings'])} findings by {len(answer['checks'])} checks over {counts}"
+
+
+@command.command()
+@click.option("--cells", type=click.Path(path_type=Path), help="A CSV of answers, instead of asking an installed vLLM.")
+@click.option("--release", help="The release that wrote the CSV.")
+@answers_json
+def drift(cells: Path | None, release: str | None) -> Outcome:
+    """Ask the vLLM under NVDASH_PYTHON_VLLM and list where it disagrees."""
+    from nvdash.answers import matrix
+
+    answer = matrix.drift(cells, release)
+    return answer, int(bool(answer["disagreements"])), drift_lines
+
+
+def drift_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+    """Counts, then one line per disagreement."""
+    yield f"{answer['compared']} cells of vLLM {answer['question']['release']} compared, {len(answer['disagreements'])} differ"
+    table = _table("Backend", "GPU", "KV cache", "Head size", "Engine", "Matrix", "Engine's reasons")
+    for row in answer["disagreements"]:
+        engine = "accepts" if row["engine_accepts"] else "refuses"
+        cells = (row["backend"], row["arch"], row["kv_cache_dtype"], str(row["head_size"]), engine, row["matrix"])
+        table.add_row(*cells, row["engine_reasons"])
+    if answer["disagreements"]:
+        yield table
+
+
+@command.command()
+@click.argument("report", type=click.Path(path_type=Path))
+@answers_json
+def propose(report: Path) -> Outcome:
+    """Write the statements that a smoke report supports, for review."""
+    from nvdash.answers import matrix
+
+    answer = matrix.propose(report)
+    return answer, 0 if answer["observations"] else 1, propose_lines
+
+
+def propose_lines(answer: Mapping[str, Any]) -> Iterable[str]:
+    """The patch, ready for the named file."""
+    yield f"# for {answer['file']}"
+    yield answer["patch"] or "# this report changes nothing"
+
+
+def _table(*heads: str) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    return table
+
+
+def _word(verdict: str) -> str:
+    from nvdash.answers.words import VERDICTS
+
+    return str(VERDICTS[verdict])
