@@ -1,0 +1,418 @@
+"""What SGLang's own argument resolution makes of a backend and a cache dtype on one GPU, evaluated from its source.
+
+The handlers that fill defaults, change settings and refuse combinations are interpreted in the release's own order
+on a stand-in for the server's arguments; then the backend's creation function is. Nothing of it is imported.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nvdash.extract.interp import Interpreter, Path, Raised, TooDeep
+from nvdash.extract.sglang_facts import COMMON, OVERRIDES, REGISTRY, RUNNER, SERVER_ARGS, SRT, capability_majors
+from nvdash.extract.source import ExtractError, Tree, bound_names
+from nvdash.extract.values import Bound, ClassRef, FunctionRef, Instance, Native, Stub, Unknown
+
+Used = set[str]
+ARCHITECTURES = ("sm75", "sm80", "sm86", "sm89", "sm90", "sm100", "sm103", "sm110", "sm120", "sm121")
+PIPELINE = f"{SRT}/arg_groups/pipeline.py"
+CONTEXT = f"{SRT}/runtime_context.py"
+
+STEPS = ("handle_nvfp4_prefill_kv_dequant_dtype", "handle_attention_backend_compatibility",
+         "handle_kv4_compatibility", "handle_mxfp8_kv_cache_compatibility", "handle_page_size", "page_size_default")
+"""The handlers that decide attention backends and cache dtypes, under the names they had without leading `_`."""
+
+ARGUMENT_DEFAULTS = {
+    "attention_backend": None, "prefill_attention_backend": None, "decode_attention_backend": None, "page_size": None,
+    "kv_cache_dtype": "auto", "speculative_algorithm": None, "speculative_eagle_topk": None, "device": "cuda",
+    "tp_size": 1, "dp_size": 1, "dcp_size": 1, "attn_cp_size": 1, "enable_hierarchical_cache": False,
+    "enable_double_sparsity": False, "disable_radix_cache": False, "mem_fraction_static": 0.9,
+}
+"""Where the source states no literal default for an argument that these handlers read: a server started without it."""
+
+MODEL = {
+    "is_encoder_decoder": False, "has_asymmetric_kv": False, "has_attention_sinks": False, "is_hybrid_swa": False,
+    "context_len": 4096, "attention_chunk_size": None, "is_multimodal": False,
+    "hf_config.architectures": ["LlamaForCausalLM"], "hf_config.dual_chunk_attention_config": None,
+    "hf_config.model_type": "llama", "head_dim": 128, "v_head_dim": 128,
+}
+"""A plain decoder without a model-specific override, sinks, a window or unequal head sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One combination put to the release's argument handlers."""
+
+    arch: str
+    kv_cache_dtype: str
+    mla: bool = False
+    backend: str | None = None
+    prefill: str | None = None
+    decode: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Who refuses: the layer, the message and the line of the raise."""
+
+    layer: str
+    message: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out: a refusal, or the backends and page size that hold; both None when the source leaves it open."""
+
+    refusal: Refusal | None = None
+    prefill: str | None = None
+    decode: str | None = None
+    page_size: int | None = None
+
+    @property
+    def accepted(self) -> bool:
+        return self.refusal is None and self.prefill is not None and self.decode is not None
+
+
+class Platform:
+    """An NVIDIA GPU as the probes of utils/common.py see it; answers in place of calls that would ask the machine."""
+
+    def __init__(self, tree: Tree, arch: str) -> None:
+        self.tree, self.arch = tree, int(arch.removeprefix("sm"))
+        self.read: set[str] = set()
+        self._probes = platform_probes(tree)
+        self._cache: dict[str, Any] = {}
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        return self.arch // 10, self.arch % 10
+
+    def probe(self, name: str) -> Any:
+        """Whether a probe such as is_sm100_supported() holds here; CUDA and FlashInfer are there, other vendors not."""
+        if name not in self._cache:
+            self._cache[name] = self._probe(name)
+        return self._cache[name]
+
+    def _probe(self, name: str) -> Any:
+        if name in ("is_cuda", "is_flashinfer_available", "_is_cuda"):
+            return True
+        if name.lstrip("_") in ("is_hip", "is_npu", "is_cpu", "is_xpu", "is_musa", "is_mps", "is_hpu", "is_host_cpu"):
+            return False
+        majors = capability_majors(self.tree, name)
+        if majors is None and name in FIXED_PROBES:
+            majors = FIXED_PROBES[name]
+        return Unknown(f"{name}()") if majors is None else self.capability[0] in majors
+
+    def set(self, axes: Mapping[str, Any]) -> None:
+        """The architecture is the only axis, and it stays."""
+
+    def call(self, name: str, args: list[Any], used: Used) -> tuple[bool, Any]:
+        if name in ("resolving_view", "resolved_view"):
+            return True, args[0]
+        if name in ("get_model_config", "model_config_of"):
+            return True, Stub("model")
+        if name == "get_platform":
+            return True, Stub("platform")
+        if name == "get_device_capability":
+            return True, self.capability
+        answer = self.probe(name)
+        return not isinstance(answer, Unknown), answer
+
+    def value(self, name: str, used: Used) -> tuple[bool, Any]:
+        if name in ("envs", "current_platform"):
+            return True, Stub(name)
+        if not name.lstrip("_").startswith("is_"):
+            return False, None
+        answer = self.probe(name)
+        if not isinstance(answer, Unknown):
+            return True, answer if name.startswith("_") else Native(lambda: answer, name)
+        helper = self._helper(name)
+        return helper is not None, helper
+
+    def _helper(self, name: str) -> FunctionRef | None:
+        """A helper of utils/common.py, which `sglang.srt.utils` offers through a star import."""
+        module = self.tree.module_at(COMMON) if self.tree.has(COMMON) else None
+        node = module.last(name, ast.FunctionDef) if module else None
+        return FunctionRef(module, node) if module and node else None
+
+    def attribute(self, path: str, used: Used) -> Any:
+        root, _, rest = path.partition(".")
+        if root == "model":
+            return MODEL.get(rest, Stub(path) if any(key.startswith(f"{rest}.") for key in MODEL) else Unknown(path))
+        if root.startswith("runner"):
+            return root == "runner_mla" if rest == "use_mla_backend" else Stub("model") if rest == "model_config" else \
+                Unknown(path)
+        if root == "platform":
+            return self.probe(self._probes.get(rest, rest))
+        return Stub(path)
+
+    def stub_call(self, stub: Stub, used: Used) -> Any:
+        """Environment variables are unset; the platform is no plugin's."""
+        if stub.path.startswith("envs."):
+            return None
+        return False if stub.path == "current_platform.is_out_of_tree" else Unknown(f"{stub.path}()")
+
+    def is_dtype(self, name: str) -> bool:
+        return name.startswith(("float", "bfloat", "uint", "int"))
+
+
+FIXED_PROBES = {
+    "is_sm100_supported": [10], "is_sm120_supported": [12], "is_sm90_supported": [9], "is_hopper_with_cuda_12_3": [9],
+    "is_blackwell": [10],
+}
+"""Majors of probes that older releases write as functions (0.4.9-0.5.2 utils.py) rather than as a literal list."""
+
+
+def platform_probes(tree: Tree) -> dict[str, str]:
+    """`get_platform().is_sm100` and its like: the probe each name stands for (runtime_context.py, 0.5.18 on)."""
+    if not tree.has(CONTEXT):
+        return {}
+    for node in tree.module_at(CONTEXT).tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and "_PLATFORM_PROBES" in bound_names(node) and node.value:
+            return dict(ast.literal_eval(node.value))
+    return {}
+
+
+class ArgumentRun(Interpreter):
+    """Runs a list of handlers, one after the other, on a fresh copy of the arguments for each way through them."""
+
+    def __init__(self, tree: Tree, platform: Platform, mla: bool) -> None:
+        super().__init__(tree, platform, havoc=True)  # type: ignore[arg-type]
+        self.mla = mla
+        self.steps: list[Any] = []
+        self.arguments: dict[str, Any] = {}
+
+    def _one_path(self, function: Any, arguments: dict[str, Any], script: list[bool]) -> Path:
+        self._script, self._order, self.decided, self.used = script, [], {}, set()
+        state = Instance(function, dict(arguments))
+        raised = None
+        try:
+            for step in self.steps:
+                self._take(step, state)
+        except Raised as error:
+            raised = error
+        except (TooDeep, RecursionError) as error:
+            state = Instance(function, {"limit": str(error)})
+        return Path(dict(state.attributes), raised, (), frozenset(), tuple(self.decided.items()))
+
+    def _take(self, step: FunctionRef, state: Instance) -> None:
+        if step.name.endswith("page_size_default"):
+            self._declare(state, self.call(step, [state], {}, 0))
+        elif step.owner is not None and step.owner.name == "ModelRunner":
+            runner = Instance(step.owner, {"server_args": state, "use_mla_backend": self.mla,
+                                           "model_config": Stub("model"), "device": "cuda", "is_hybrid": False,
+                                           "is_multimodal": False, "tp_size": 1, "moe_ep_size": 1})
+            self.call(Bound(step, runner), [], {}, 0)
+        else:
+            self.call(Bound(step, state) if step.owner else step, [] if step.owner else [state], {}, 0)
+
+    def call(self, function: Any, args: list[Any], kwargs: dict[str, Any], depth: int) -> Any:
+        """Calls that record a decision act on the arguments; the rest is interpreted."""
+        target = function.function if isinstance(function, Bound) else function
+        name = target.name if isinstance(target, FunctionRef) else ""
+        if name == "use_mla_backend":
+            return self.mla
+        if name == "declare_resolution":
+            self._declare(args[0], kwargs)
+            return None
+        if name == "run_post_process_pass":
+            rule = args[1]
+            named = isinstance(rule, FunctionRef) and isinstance(rule.node, ast.FunctionDef)
+            bare = FunctionRef(rule.module, _undecorated(rule.node)) if named else rule
+            self._declare(args[0], self.call(bare, [args[0]], {}, depth))
+            return None
+        return super().call(function, args, kwargs, depth)
+
+    def _declare(self, state: Any, fields: Any) -> None:
+        if isinstance(state, Instance) and isinstance(fields, dict):
+            state.attributes.update(fields)
+
+
+class Configuration:
+    """The argument handlers of one release, ready to be asked."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.defaults = {**ARGUMENT_DEFAULTS, **argument_defaults(tree), "model_config": Stub("model")}
+        self.record = ClassRef(tree.module_at(SERVER_ARGS), _class(tree, SERVER_ARGS, "ServerArgs"))
+        self.steps = list(_steps(tree, self.record))
+        self.creators = creators(tree)
+        self._runs: dict[tuple[str, bool], ArgumentRun] = {}
+        self._created: dict[tuple[str, bool, str], Refusal | None] = {}
+
+    def ask(self, question: Question) -> Outcome:
+        """The outcome on which every way through the handlers agrees; an empty one where they do not."""
+        run = self._run(question.arch, question.mla)
+        run.steps = self.steps
+        arguments = {**self.defaults, "kv_cache_dtype": question.kv_cache_dtype, "attention_backend": question.backend,
+                     "prefill_attention_backend": question.prefill, "decode_attention_backend": question.decode}
+        outcomes = {self._outcome(path, question) for path in run.paths(self.record, arguments)}  # type: ignore[arg-type]
+        return outcomes.pop() if len(outcomes) == 1 else Outcome()
+
+    def _outcome(self, path: Path, question: Question) -> Outcome:
+        if path.raised is not None:
+            file, line = path.raised.place
+            return Outcome(Refusal("config", path.raised.message, file, line)) if file else Outcome()
+        state = path.value
+        if isinstance(state, Unknown):
+            return Outcome()
+        shared = state.get("attention_backend")
+        prefill = state.get("prefill_attention_backend") or shared
+        decode = state.get("decode_attention_backend") or shared
+        if not isinstance(prefill, str) or not isinstance(decode, str):
+            return Outcome()
+        refusal = self.creation(question.arch, question.mla, prefill) or self.creation(
+            question.arch, question.mla, decode)
+        page = state.get("page_size")
+        return Outcome(refusal, prefill, decode, page if isinstance(page, int) else None)
+
+    def creation(self, arch: str, mla: bool, backend: str) -> Refusal | None:
+        """The refusal of a backend's creation function, when every way through it raises."""
+        key = (arch, mla, backend)
+        if key not in self._created:
+            self._created[key] = self._create(*key)
+        return self._created[key]
+
+    def _create(self, arch: str, mla: bool, backend: str) -> Refusal | None:
+        creator = self.creators.get(backend)
+        if creator is None:
+            return None
+        run = CreationRun(self.tree, Platform(self.tree, arch), mla)
+        raised = {path.raised for path in run.paths(creator, {})}
+        error = raised.pop()
+        if raised or error is None or not error.place[0]:
+            return None
+        return Refusal("constructor", error.message, *error.place)
+
+    def _run(self, arch: str, mla: bool) -> ArgumentRun:
+        if (arch, mla) not in self._runs:
+            self._runs[arch, mla] = ArgumentRun(self.tree, Platform(self.tree, arch), mla)
+        return self._runs[arch, mla]
+
+
+class CreationRun(Interpreter):
+    """Runs a backend's creation function with a stand-in for the model runner."""
+
+    def __init__(self, tree: Tree, platform: Platform, mla: bool) -> None:
+        super().__init__(tree, platform, havoc=True)  # type: ignore[arg-type]
+        self.mla = mla
+
+    def _one_path(self, function: Any, arguments: dict[str, Any], script: list[bool]) -> Path:
+        name = function.node.args.args[0].arg
+        return super()._one_path(function, {name: Stub("runner_mla" if self.mla else "runner")}, script)
+
+    def call(self, function: Any, args: list[Any], kwargs: dict[str, Any], depth: int) -> Any:
+        """A backend that would be built ends the question: what its constructor does is not asked here."""
+        return Unknown(function.name) if isinstance(function, ClassRef) else super().call(function, args, kwargs, depth)
+
+
+def argument_defaults(tree: Tree) -> dict[str, Any]:
+    """The literal defaults of the server's arguments, from its fields."""
+    folder = tree.root / SRT / "arg_groups" / "fields"
+    paths = [SERVER_ARGS, *(f"{SRT}/arg_groups/fields/{p.name}" for p in sorted(folder.glob("*.py")))]
+    values: dict[str, Any] = {}
+    for path in paths:
+        for owner in (n for n in tree.module_at(path).tree.body if isinstance(n, ast.ClassDef)):
+            for node in owner.body:
+                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+                    try:
+                        values.setdefault(node.target.id, ast.literal_eval(node.value))
+                    except ValueError:
+                        continue
+    return values
+
+
+def creators(tree: Tree) -> dict[str, FunctionRef]:
+    """The functions registered under each backend's name (attention_registry.py, 0.5.3 on)."""
+    if not tree.has(REGISTRY):
+        return {}
+    module = tree.module_at(REGISTRY)
+    found = {}
+    for node in (n for n in module.tree.body if isinstance(n, ast.FunctionDef)):
+        for decorator in node.decorator_list:
+            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "register_attention_backend":
+                found[ast.literal_eval(decorator.args[0])] = FunctionRef(module, _undecorated(node))
+    return found
+
+
+def _undecorated(node: ast.FunctionDef) -> ast.FunctionDef:
+    bare = ast.FunctionDef(node.name, node.args, node.body, [], node.returns)
+    return ast.copy_location(bare, node)
+
+
+def _class(tree: Tree, path: str, name: str) -> ast.ClassDef:
+    found = tree.module_at(path).last(name, ast.ClassDef)
+    if not isinstance(found, ast.ClassDef):
+        raise ExtractError(f"{tree.release} {path}", f"a class {name}", "no such class",
+                           "the release moved it: map it in nvdash/extract/sglang_facts.py")
+    return found
+
+
+def _steps(tree: Tree, record: ClassRef) -> Iterator[FunctionRef]:
+    """The handlers of STEPS in the order this release calls them."""
+    if tree.has(PIPELINE):
+        module = tree.module_at(PIPELINE)
+        order = module.last("run_resolution_pipeline", ast.FunctionDef)
+        lookup: Callable[[str], FunctionRef | None] = lambda name: _imported(tree, order, name)  # noqa: E731
+    else:
+        order = _resolving_method(record.node)
+        lookup = lambda name: _own(record, name)  # noqa: E731
+    for call in _calls(order):
+        name = _called(call)
+        if name and name.lstrip("_") in STEPS:
+            step = lookup(name)
+            if step:
+                yield step
+    if tree.has(RUNNER) and not tree.has(OVERRIDES):
+        module = tree.module_at(RUNNER)
+        runner = module.last("ModelRunner", ast.ClassDef)
+        legacy = _method(runner, "model_specific_adjustment") if runner else None
+        if runner is not None and legacy is not None and _sets_backend(legacy):
+            yield FunctionRef(module, legacy, ClassRef(module, runner))
+
+
+def _resolving_method(record: ast.ClassDef) -> ast.FunctionDef | None:
+    """The method of ServerArgs that calls most of the handlers: `__post_init__`, or the one it hands over to."""
+    methods = [n for n in record.body if isinstance(n, ast.FunctionDef)]
+    return max(methods, key=lambda m: sum((_called(c) or "").lstrip("_") in STEPS for c in _calls(m)), default=None)
+
+
+def _sets_backend(node: ast.FunctionDef) -> bool:
+    return "attention_backend =" in ast.unparse(node)
+
+
+def _calls(node: ast.AST | None) -> list[ast.Call]:
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)] if node is not None else []
+    return sorted(calls, key=lambda n: (n.lineno, n.col_offset))
+
+
+def _called(call: ast.Call) -> str | None:
+    """The handler a statement calls: `self._handle_x()`, `handle_x(args)`, or the one `run_hook` is given."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    if name in ("run_hook", "run_post_process_pass"):
+        handed = call.args[0 if name == "run_hook" else 1]
+        return handed.id if isinstance(handed, ast.Name) else None
+    return name
+
+
+def _imported(tree: Tree, function: ast.FunctionDef | None, name: str) -> FunctionRef | None:
+    """A handler that the pipeline imports, at its top or inside."""
+    nodes = [*ast.walk(tree.module_at(PIPELINE).tree)]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            module = tree.module(node.module or "")
+            found = module.last(name, ast.FunctionDef) if module else None
+            if module and found:
+                return FunctionRef(module, _undecorated(found))
+    return None
+
+
+def _own(record: ClassRef, name: str) -> FunctionRef | None:
+    node = _method(record.node, name)
+    return FunctionRef(record.module, node, record) if node else None
+
+
+def _method(owner: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+    return next((n for n in owner.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
