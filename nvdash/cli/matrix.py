@@ -137,7 +137,8 @@ def diff_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
         return
     for release in answer["unread"]:
         yield f"{release} was not read: its side is unknown."
-    yield f"↑ {counts['gained']} gained  ↓ {counts['lost']} lost  ▲ {counts['new_trap']} new traps  {counts['unchanged']} unchanged"
+    words = {"gained": "↑ {} gained", "lost": "↓ {} lost", "new_trap": "▲ {} new traps", "unchanged": "{} unchanged"}
+    yield "  ".join(text.format(counts[kind]) for kind, text in words.items())
     if not answer["changes"]:
         yield f"Nothing changed between {question['from']} and {question['to']} for this configuration."
         return
@@ -205,7 +206,8 @@ def drift(cells: Path | None, release: str | None) -> Outcome:
 
 def drift_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
     """Counts, then one line per disagreement."""
-    yield f"{answer['compared']} cells of vLLM {answer['question']['release']} compared, {len(answer['disagreements'])} differ"
+    different = len(answer["disagreements"])
+    yield f"{answer['compared']} cells of vLLM {answer['question']['release']} compared, {different} differ"
     table = _table("Backend", "GPU", "KV cache", "Head size", "Engine", "Matrix", "Engine's reasons")
     for row in answer["disagreements"]:
         engine = "accepts" if row["engine_accepts"] else "refuses"
