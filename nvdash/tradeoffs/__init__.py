@@ -1,0 +1,1 @@
+"""What changed between runs that differ in one precision; pure functions on rows they are given."""
