@@ -30,7 +30,7 @@ _ENUM = re.compile(r"Fp8KVCacheDataType(?:\)|::)?\s*\(?(\w+)")
 _TRTLLM_TYPE = r"(Bfloat16|Fp16|Fp32|E4m3|E5m2|E2m1|Int8|S8)"
 _TRTLLM = re.compile(
     rf"(?i:fmhaSm)(?P<sm>\d+)[a-z]?Kernel_(?:Qkv(?P<qkv>{_TRTLLM_TYPE})|Q(?P<q>{_TRTLLM_TYPE})Kv(?P<kv>{_TRTLLM_TYPE}))"
-    rf"O(?P<o>{_TRTLLM_TYPE})H(?:Qk(?P<hqk>\d+)HV(?P<hv>\d+)|(?P<h>\d+))"
+    rf"(?:Acc{_TRTLLM_TYPE})?O(?P<o>{_TRTLLM_TYPE})H(?:Qk(?P<hqk>\d+)HV(?P<hv>\d+)|(?P<h>\d+))"
 )
 _TRTLLM_PAGE = re.compile(r"P(\d+)(?=[A-Z]|$)")
 _CUTE_TENSOR = re.compile(r"tensorptr(bf16|f16|f8E4M3FN|f8E5M2|f4E2M1FN|f8e4m3fn|f8e5m2|f4e2m1fn|i8)")
