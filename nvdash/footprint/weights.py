@@ -6,7 +6,7 @@ from what the checkpoint leaves wide. Where that list is not known the estimate 
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -65,6 +65,8 @@ class Weights:
     by_stage: tuple[int, ...] = ()
     note: str = ""
     wide_layers_known: bool = False
+    narrow: bool = False
+    """Whether any layer is stored in less than 16 bits."""
 
     @property
     def lower_bound_bytes(self) -> int:
@@ -103,35 +105,33 @@ def estimate(
         [(part, part_bytes(part, choice, narrow)) for part in parts] for choice in _choices(parts, weights, checkpoint)
     ]
     fullest = [max(rank_bytes(case, stage, request.tp) for stage in stages) for case in cases]
-    return weights_of(
-        cases[0], stages, request.tp, "estimated", (min(fullest), max(fullest)), _note(weights, known), known
+    weighed = weights_of(cases[0], stages, request.tp, "estimated", _note(fullest, known))
+    return replace(
+        weighed,
+        low_bytes=min(fullest),
+        high_bytes=max(fullest),
+        wide_layers_known=known,
+        narrow=WEIGHT_ENCODINGS.get(weights, Encoding(4)).bits < 16,
     )
 
 
 def weights_of(
-    sized: Sequence[tuple[Part, int]],
-    stages: Sequence[range],
-    tp: int,
-    source: str,
-    span: tuple[int, int] | None = None,
-    note: str = "",
-    known: bool = True,
+    sized: Sequence[tuple[Part, int]], stages: Sequence[range], tp: int, source: str, note: str = ""
 ) -> Weights:
-    """The weights of these parts, with the fullest rank and the range it may have."""
+    """The weights of these parts on the fullest rank."""
     ranks = [rank_bytes(sized, stage, tp) for stage in stages]
     fullest = ranks.index(max(ranks))
-    low, high = span or (ranks[fullest], ranks[fullest])
     return Weights(
         rank_bytes=ranks[fullest],
-        low_bytes=low,
-        high_bytes=high,
+        low_bytes=ranks[fullest],
+        high_bytes=ranks[fullest],
         total_bytes=sum(size for _, size in sized),
         source=source,
         parameters=total_values(tuple(part for part, _ in sized)),
         by_component=component_bytes(sized, stages[fullest], tp),
         by_stage=tuple(ranks),
         note=note,
-        wide_layers_known=known,
+        wide_layers_known=True,
     )
 
 
@@ -142,10 +142,10 @@ def stages_of(layers: Layout, request: CacheRequest) -> list[range]:
     return [range(start, start + count) for start, count in zip(starts, counts, strict=True)]
 
 
-def _note(weights: str, known: bool) -> str:
-    if WEIGHT_ENCODINGS.get(weights, Encoding(4)).bits >= 16:
-        return ""
-    return "what stays wide is known" if known else "which layers stay wide is not known, so it is a range"
+def _note(fullest: Sequence[int], known: bool) -> str:
+    if known:
+        return "the layers left wide are listed"
+    return "which layers stay wide is not known" if min(fullest) < max(fullest) else ""
 
 
 def layer_count(parts: Iterable[Part]) -> int:

@@ -1,0 +1,65 @@
+"""The parts of a memory answer that more than one of its questions needs: budget, pools, verdict."""
+
+from typing import Any
+
+from nvdash.answers.memory_question import MemoryQuestion
+from nvdash.errors import NvdashError
+from nvdash.footprint.budget import Budget, Setting, budget
+
+REFUSING = ("refused", "trap")
+
+
+def budget_of(asked: MemoryQuestion) -> Budget | None:
+    """What the GPU leaves for the cache; None without a GPU, its total or the weights."""
+    if asked.gpu is None or asked.weights is None or asked.pools is not None:
+        return None
+    from nvdash.readers.budget_rules import budget_rules
+
+    return budget(asked.gpu, asked.weights, setting_of(asked), budget_rules())
+
+
+def setting_of(asked: MemoryQuestion) -> Setting:
+    """What of the question decides the budget's items."""
+    request, parts = asked.request, asked.weights.by_component if asked.weights else {}
+    return Setting(
+        framework=request.framework,
+        release=request.release,
+        tp=request.tp,
+        utilisation=asked.utilisation,
+        experts="experts" in parts,
+        vision="vision" in parts,
+    )
+
+
+def pools_of(asked: MemoryQuestion, share: Budget | None) -> tuple[tuple[int, ...], ...]:
+    """The cache's bytes: stated once, or low, typical and high; nothing where they are not known."""
+    if asked.pools is not None:
+        return (asked.pools,)
+    if share is None:
+        return ()
+    return (share.typical,) if share.exact else (share.low, share.typical, share.high)
+
+
+def support_of(asked: MemoryQuestion) -> dict[str, Any] | None:
+    """The verdict on the combination; None without a GPU, unknown where the matrix has nothing."""
+    if asked.gpu is None:
+        return None
+    from nvdash.answers.check import check
+
+    try:
+        found = check(support_question(asked))
+    except NvdashError as refusal:
+        return {"verdict": "unknown", "reason": f"{refusal.where}: expected {refusal.expected}, {refusal.found}"}
+    keys = ("verdict", "layer", "reason", "resolved", "stages", "unmet_conditions", "nearest_release", "conflicts")
+    return {key: found.get(key) for key in keys}
+
+
+def support_question(asked: MemoryQuestion, dtype: str | None = None) -> dict[str, Any]:
+    """The support question behind a memory question."""
+    named = ("framework", "release", "gpu", "model", "weights", "backend", "tp", "pp", "dcp", "draft_method")
+    found = {key: asked.echo.get(key) for key in named}
+    return {
+        **found,
+        "checkpoint": asked.echo.get("checkpoint"),
+        "kv_cache_dtype": dtype or asked.echo["kv_cache_dtype"],
+    }

@@ -1,0 +1,163 @@
+"""What one GPU leaves for the cache: its total times the engine's fraction, less everything that is fixed.
+
+Each item is a range with its source. A single number is the typical case; token counts are trusted only at both ends.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nvdash.footprint.vllm_rules import version
+from nvdash.footprint.weights import Weights
+from nvdash.targets import GIB, Gpu
+
+SOURCES = ("measured", "estimated", "default", "checkpoint", "catalogue", "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of the budget: bytes per rank, a range, and who says so."""
+
+    name: str
+    typical_bytes: int
+    low_bytes: int
+    high_bytes: int
+    source: str
+    """One of `SOURCES`."""
+    detail: str = ""
+    kind: str = "fixed"
+    """fixed, grows, or total for what everything is taken from."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The item as an answer shows it."""
+        return {
+            "item": self.name,
+            "kind": self.kind,
+            "bytes": self.typical_bytes,
+            "low_bytes": self.low_bytes,
+            "high_bytes": self.high_bytes,
+            "source": self.source,
+            "detail": self.detail,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What of the question decides the budget."""
+
+    framework: str
+    release: str | None
+    tp: int = 1
+    utilisation: float | None = None
+    experts: bool = False
+    vision: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The cache's share of every pipeline stage: typical, and at either end of the range."""
+
+    items: tuple[Item, ...]
+    typical: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    of: str
+    """What the engine's fraction multiplies: total, free or static."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether both ends are one number."""
+        return self.low == self.high
+
+
+def budget(gpu: Gpu, weights: Weights, setting: Setting, rules: Mapping[str, Any]) -> Budget | None:
+    """The budget of one rank per pipeline stage; None where the GPU's total is not known."""
+    if gpu.memory_low_bytes is None or gpu.memory_high_bytes is None:
+        return None
+    total = Item("gpu_total", gpu.memory_low_bytes, gpu.memory_low_bytes, gpu.memory_high_bytes, _origin(gpu),
+                 gpu.memory_source, "total")  # fmt: skip
+    fraction, of, share = fraction_of(setting, rules)
+    weighed = weights_item(weights, rules)
+    fixed = [_item(row) for row in _rows(setting, rules)]
+    inside = [item for item in fixed if of != "static" or item.name == "non_torch"]
+    stages = [(stage - weights.rank_bytes) if weights.by_stage else 0 for stage in weights.by_stage or (0,)]
+    spans = [_pool(total, fraction, of, weighed, inside, shift) for shift in stages]
+    low, typical, high = (tuple(span[end] for span in spans) for end in range(3))
+    return Budget((total, share, weighed, *fixed), typical, low, high, of)
+
+
+def _origin(gpu: Gpu) -> str:
+    return "user" if gpu.memory_source == "user" else "catalogue"
+
+
+def fraction_of(setting: Setting, rules: Mapping[str, Any]) -> tuple[tuple[float, float], str, Item]:
+    """The engine's fraction as a range, what it multiplies, and its line; per mille stand in for bytes."""
+    row = _last(rules["fractions"], setting)
+    default = row["default"]
+    low, high = default if isinstance(default, list) else (default, default)
+    if setting.utilisation is not None:
+        low = high = setting.utilisation
+    source = "default" if setting.utilisation is None else "user"
+    words = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    item = Item("utilisation", 0, 0, 0, source, f"{words} of {row['of']} memory; {row['source']}", "total")
+    return (float(low), float(high)), str(row["of"]), item
+
+
+def weights_item(weights: Weights, rules: Mapping[str, Any]) -> Item:
+    """The weights with the range of the estimate; listed tensors have none."""
+    if weights.source == "checkpoint":
+        size = weights.rank_bytes
+        return Item("weights", size, size, size, "checkpoint", "tensors listed from headers")
+    below, above = rules["weights"]["error_pct"]["narrow" if weights.narrow else "wide"]
+    low, high = int(weights.low_bytes * (1 + below / 100)), int(weights.high_bytes * (1 + above / 100))
+    detail = f"{below:+g} to {above:+g} % seen over {rules['weights']['checkpoints']} known checkpoints"
+    return Item("weights", weights.rank_bytes, low, high, "estimated", "; ".join(filter(None, [weights.note, detail])))
+
+
+def _pool(
+    total: Item, fraction: tuple[float, float], of: str, weights: Item, inside: Sequence[Item], shift: int
+) -> tuple[int, int, int]:
+    """Low, typical and high bytes for the cache of one stage, whose weights are `shift` off the fullest one's."""
+    low_fraction, high_fraction = fraction
+    middle = (low_fraction + high_fraction) / 2
+    least = weights.high_bytes + shift + sum(item.high_bytes for item in inside)
+    usual = weights.typical_bytes + shift + sum(item.typical_bytes for item in inside)
+    most = weights.low_bytes + shift + sum(item.low_bytes for item in inside)
+    return (
+        _left(total.low_bytes, low_fraction, of, least),
+        _left((total.low_bytes + total.high_bytes) // 2, middle, of, usual),
+        _left(total.high_bytes, high_fraction, of, most),
+    )
+
+
+def _left(total: int, fraction: float, of: str, fixed: int) -> int:
+    """A fraction of the total less what is fixed, or a fraction of what is then free."""
+    return int((total - fixed) * fraction) if of == "free" else int(total * fraction) - fixed
+
+
+def _rows(setting: Setting, rules: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The measured rows that hold, the last one of each item."""
+    chosen = {row["item"]: row for row in rules["items"] if _holds({**row, **row.get("when", {})}, setting)}
+    return list(chosen.values())
+
+
+def _last(rows: Sequence[Mapping[str, Any]], setting: Setting) -> Mapping[str, Any]:
+    return [row for row in rows if _holds(row, setting)][-1]
+
+
+def _holds(row: Mapping[str, Any], setting: Setting) -> bool:
+    """Whether a row is meant for this set-up."""
+    release = version(setting.release) if setting.release else None
+    return (
+        row.get("framework", setting.framework) == setting.framework
+        and row.get("experts", setting.experts) == setting.experts
+        and row.get("vision", setting.vision) == setting.vision
+        and row.get("tp_at_least", 1) <= setting.tp
+        and (release is None or "since" not in row or release >= version(row["since"]))
+        and (release is None or "until" not in row or release < version(row["until"]))
+    )
+
+
+def _item(row: Mapping[str, Any]) -> Item:
+    typical, low, high = (int(row[key] * GIB) for key in ("typical", "low", "high"))
+    return Item(row["item"], typical, low, high, "estimated", row["source"])
