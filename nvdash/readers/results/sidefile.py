@@ -1,0 +1,83 @@
+"""Files beside a result: a manifest that an uploader's script wrote, sums of a scrape, a model's config.json.
+
+They hold facts about the server, never a benchmark run. A manifest is read by the names of its keys, wherever they
+stand; a file with too few known names is no manifest.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from nvdash.readers.aliases import FIELD_OF, FRAMEWORK_OF, controls, spelled
+from nvdash.readers.record import Reading, Value, checked, clean_model, clean_text, to_number
+from nvdash.readers.results.common import Record
+
+_SUMS = {
+    "hits": "prefix_cache_hits_tokens",
+    "prefix_cache_hits": "prefix_cache_hits_tokens",
+    "queries": "prefix_cache_queries_tokens",
+    "prefix_cache_queries": "prefix_cache_queries_tokens",
+    "kv_usage_avg": "kv_usage_avg",
+    "kv_usage_max": "kv_usage_max",
+    "waiting_avg": "waiting_avg",
+    "waiting_max": "waiting_max",
+    "running_avg": "running_avg",
+    "running_max": "running_max",
+    "gen_tok_s": "generation_tok_s",
+    "prompt_tok_s": "prompt_tok_s",
+    "window_s": "window_s",
+}
+_TEXTS = {
+    "torch": "torch",
+    "torch_version": "torch",
+    "cuda": "cuda",
+    "cuda_version": "cuda",
+    "compute_capability": "compute_capability",
+    "served_model": "served_model",
+    "linear_backend": "linear_backend",
+    "model_revision": "model_revision",
+}
+MAX_VALUES = 2_000
+
+
+def manifest(records: Sequence[Record], where: str) -> Reading:
+    """The facts of one side file under their normal names."""
+    stated = dict(_flattened(records[0]))
+    facts: dict[str, Value] = {}
+    for name, value in controls(stated).items():
+        facts[name] = checked(where, name, value)
+    for key, value in stated.items():
+        word = spelled(key)
+        if word in _SUMS:
+            facts.setdefault(_SUMS[word], to_number(value))
+        elif word in _TEXTS and value is not None:
+            facts.setdefault(_TEXTS[word], clean_text(value))
+    return Reading(server={name: value for name, value in facts.items() if value is not None})
+
+
+def is_manifest(record: Mapping[str, Any]) -> bool:
+    """Whether enough keys are known words: five of them, or at least two and half of all."""
+    words = [spelled(key) for key, value in _flattened(record) if value is not None]
+    known = sum(word in FIELD_OF or word in FRAMEWORK_OF or word in _SUMS or word in _TEXTS for word in words)
+    return known >= 5 or (known >= 2 and 2 * known >= len(words))
+
+
+def _flattened(record: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Keys with single values on every level, outer levels first, so that an outer one wins."""
+    if depth < 4:
+        yield from ((key, value) for key, value in record.items() if not isinstance(value, Mapping | list))
+        for value in record.values():
+            if isinstance(value, Mapping):
+                yield from _flattened(value, depth + 1)
+
+
+def config(records: Sequence[Record], where: str) -> Reading:
+    """A model's config.json: what it says of itself; its layers are read elsewhere."""
+    name = records[0].get("_name_or_path")
+    architectures = records[0].get("architectures")
+    first = architectures[0] if isinstance(architectures, list) and architectures else None
+    facts: dict[str, Value] = {
+        "model": clean_model(name) if name else None,
+        "architecture": clean_text(first) if first else None,
+        "model_type": clean_text(records[0].get("model_type") or "") or None,
+    }
+    return Reading(server={key: value for key, value in facts.items() if value is not None})

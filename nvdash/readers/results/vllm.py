@@ -1,0 +1,185 @@
+"""What `vllm bench` wrote: serve (every version step), sweep, latency, throughput, dashboard records.
+
+Times of `serve` are milliseconds and say so in the key; `latency` and `throughput` are in seconds and do not.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from nvdash.readers.aliases import controls
+from nvdash.readers.record import Reading, to_number
+from nvdash.readers.results.common import MS_PER_S, Record, distribution, mapping, measured_runs, ratio, scaled
+
+_LATENCY_KEYS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2el"}
+_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)$")
+_NOT_CONTROLS = frozenset({"backend", "max_concurrency", "request_rate", "rate", "model_id"})
+"""Keys of the client that another tool uses for the server."""
+
+
+def serve(records: Sequence[Record], where: str) -> Reading:
+    """`vllm bench serve`, and `vllm bench sweep serve`, which adds its overrides to the same keys."""
+    runs, warnings = measured_runs(where, map(_serve_values, records))
+    return Reading(runs, warnings=warnings)
+
+
+def _serve_values(record: Record) -> dict[str, Any]:
+    completed = record.get("completed")
+    goodput = record.get("request_goodput", record.get("request_goodput:"))
+    return {
+        **controls(record, _NOT_CONTROLS),
+        "kind": "pooling" if "input_sequence_throughput" in record else "serving",
+        "model": record.get("model_id"),
+        "tokenizer": record.get("tokenizer_id"),
+        "started_at": _started(record.get("date")),
+        "label": record.get("label"),
+        "backend": record.get("endpoint_type", record.get("backend")),
+        "run_number": record.get("run_number"),
+        "num_prompts": record.get("num_prompts"),
+        "request_rate_rps": record.get("request_rate"),
+        "burstiness": record.get("burstiness"),
+        "max_concurrency": record.get("max_concurrency"),
+        "duration_s": record.get("duration"),
+        "requests_completed": completed,
+        "requests_failed": record.get("failed"),
+        "input_tokens_total": record.get("total_input_tokens"),
+        "output_tokens_total": record.get("total_output_tokens"),
+        "isl_mean": ratio(record.get("total_input_tokens"), completed),
+        "osl_mean": ratio(record.get("total_output_tokens"), completed),
+        "request_throughput_rps": record.get("request_throughput"),
+        "request_goodput_rps": goodput,
+        "output_tok_s": record.get("output_throughput"),
+        "total_tok_s": record.get("total_token_throughput"),
+        "input_tok_s": _input_rate(record),
+        "peak_output_tok_s": record.get("max_output_tokens_per_s"),
+        "peak_concurrent_requests": record.get("max_concurrent_requests"),
+        "spec_decode_acceptance_rate_pct": record.get("spec_decode_acceptance_rate"),
+        "spec_decode_acceptance_length": record.get("spec_decode_acceptance_length"),
+        **_latencies(record),
+    }
+
+
+def _input_rate(record: Record) -> float | None:
+    """Prompt tokens per second: total less output, which vLLM does not write by itself."""
+    total, output = to_number(record.get("total_token_throughput")), to_number(record.get("output_throughput"))
+    return total - output if total is not None and output is not None and total >= output else None
+
+
+def _latencies(record: Record) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for latency, key in _LATENCY_KEYS.items():
+
+        def value_of(name: str, key: str = key) -> Any:
+            value = record.get(f"{name}_{key}_ms")
+            return record.get(f"median_{key}_ms") if value is None and name == "p50" else value
+
+        fields |= distribution(latency, value_of)
+    return fields
+
+
+def _started(date: Any) -> str | None:
+    match = _DATE.match(str(date))
+    return "{}-{}-{}T{}:{}:{}".format(*match.groups()) if match else None
+
+
+def latency(records: Sequence[Record], where: str) -> Reading:
+    """`vllm bench latency`: seconds of one batch from start to end, percentiles by number."""
+    runs, warnings = measured_runs(where, map(_latency_values, records))
+    return Reading(runs, warnings=warnings)
+
+
+def _latency_values(record: Record) -> dict[str, Any]:
+    percentiles = mapping(record.get("percentiles"))
+
+    def value_of(name: str) -> Any:
+        return record.get("avg_latency") if name == "mean" else percentiles.get(name.removeprefix("p"))
+
+    return {
+        **controls(record, _NOT_CONTROLS),
+        "kind": "latency",
+        "model": record.get("model_id"),
+        "latency_ms": scaled(record.get("avg_latency"), MS_PER_S),
+        **distribution("e2e", value_of, MS_PER_S),
+    }
+
+
+def throughput(records: Sequence[Record], where: str) -> Reading:
+    """`vllm bench throughput`: an offline batch; its tokens per second count prompt and output together."""
+    runs, warnings = measured_runs(where, map(_throughput_values, records))
+    return Reading(runs, warnings=warnings)
+
+
+def _throughput_values(record: Record) -> dict[str, Any]:
+    return {
+        **controls(record, _NOT_CONTROLS),
+        "kind": "throughput",
+        "model": record.get("model_id"),
+        "duration_s": record.get("elapsed_time"),
+        "requests_completed": record.get("num_requests"),
+        "request_throughput_rps": record.get("requests_per_second"),
+        "total_tok_s": record.get("tokens_per_second"),
+        "request_rate_rps": "inf",
+    }
+
+
+_DASHBOARD_METRICS = {
+    "latency": ("latency_ms", MS_PER_S),
+    "avg_latency": ("latency_ms", MS_PER_S),
+    "requests_per_second": ("request_throughput_rps", 1.0),
+    "tokens_per_second": ("total_tok_s", 1.0),
+    "request_throughput": ("request_throughput_rps", 1.0),
+    "output_throughput": ("output_tok_s", 1.0),
+    "total_token_throughput": ("total_tok_s", 1.0),
+    "elapsed_time": ("duration_s", 1.0),
+    "duration": ("duration_s", 1.0),
+    "completed": ("requests_completed", 1.0),
+    "num_requests": ("requests_completed", 1.0),
+    "failed": ("requests_failed", 1.0),
+}
+"""Metrics of a dashboard record that are not latencies of requests, with the factor to our unit."""
+
+
+def dashboard(records: Sequence[Record], where: str) -> Reading:
+    """Records of the PyTorch benchmark dashboard: one per metric, gathered into one run per model and arguments."""
+    gathered: dict[str, dict[str, Any]] = {}
+    for record in records:
+        benchmark, model = mapping(record.get("benchmark")), mapping(record.get("model"))
+        extra = mapping(benchmark.get("extra_info"))
+        arguments = mapping(extra.get("args"))
+        key = repr((model.get("name"), sorted(map(repr, arguments.items()))))
+        values = gathered.setdefault(key, {**_dashboard_controls(record, arguments), "model": model.get("name")})
+        values |= dict(_dashboard_metric(mapping(record.get("metric"))))
+    runs, warnings = measured_runs(where, gathered.values())
+    return Reading(runs, warnings=warnings)
+
+
+def _dashboard_controls(record: Record, arguments: Record) -> dict[str, Any]:
+    runner = next(iter(record.get("runners") or []), None)
+    extra = mapping(mapping(record.get("benchmark")).get("extra_info"))
+    name = mapping(runner).get("name") or extra.get("device_name") or extra.get("gpu")
+    found = controls(arguments, _NOT_CONTROLS)
+    found.pop("model", None)
+    return {
+        "kind": "serving" if "request_rate" in arguments else "latency",
+        **found,
+        "framework": None if "request_rate" in arguments else "vllm",
+        "gpu": name,
+        "max_concurrency": arguments.get("max_concurrency"),
+        "request_rate_rps": arguments.get("request_rate"),
+    }
+
+
+def _dashboard_metric(metric: Record) -> Iterator[tuple[str, Any]]:
+    name = str(metric.get("name", ""))
+    numbers = [n for n in map(to_number, metric.get("benchmark_values") or []) if n is not None]
+    if not numbers:
+        return
+    value = sum(numbers) / len(numbers)
+    if name in _DASHBOARD_METRICS:
+        field, factor = _DASHBOARD_METRICS[name]
+        yield field, value * factor
+        return
+    for latency_name, key in _LATENCY_KEYS.items():
+        match = re.fullmatch(rf"(mean|median|std|p90|p95|p99)_{key}_ms", name)
+        if match:
+            yield f"{latency_name}_{match[1].replace('median', 'p50')}_ms", value
