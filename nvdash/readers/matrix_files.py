@@ -140,7 +140,7 @@ def release_rows(path: Path) -> list[dict[str, Any]]:
     problems = [problem for row in rows for problem in _release_row_problems(row, name)]
     names = [row.get("release") for row in rows]
     for number, row in enumerate(rows):
-        if row.get("release") in names[:number]:
+        if "release" in row and row["release"] in names[:number]:
             problems.append(YamlError(f"{name}:{row.line} {row['release']}", "each release once", "a second one"))
     if problems:
         raise Problems(name, problems)

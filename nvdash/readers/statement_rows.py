@@ -53,7 +53,7 @@ _LISTS = {"assumes", "needs", "order", "issues"}
 def problems_of(row: Row, file: str) -> Iterator[NvdashError]:
     """Everything that is wrong with one row, each with its place."""
     kind = row.get("kind", "support")
-    if kind not in KEYS:
+    if not isinstance(kind, str) or kind not in KEYS:
         yield _problem(row, file, "kind", " or ".join(KEYS), kind_of(kind), did_you_mean(str(kind), KEYS))
         return
     for key in row:
@@ -118,7 +118,7 @@ def version_problems(row: Row, file: str, key: str, name: str = "") -> Iterator[
     text = row.texts.get(key, "")
     reads = f"; YAML reads {text} as {value}" if isinstance(value, float) else ""
     hint = f'write "{text}"{reads}' if text else ""
-    place = f"{file}:{row.lines[key]} {name or '.'.join(filter(None, (row.get('id'), key)))}"
+    place = f"{file}:{row.lines[key]} {name or _dotted(row.get('id'), key)}"
     yield YamlError(place, "a quoted version", f"got {kind_of(value)}", hint)
 
 
@@ -157,5 +157,9 @@ def _is_texts(value: Any) -> bool:
 def _problem(
     holder: Row, file: str, key: str, expected: str, found: str, hint: str = "", row: Row | None = None
 ) -> YamlError:
-    name = ".".join(filter(None, ((row or holder).get("id"), "evidence" if row else "", key)))
+    name = _dotted((row or holder).get("id"), "evidence" if row else "", key)
     return YamlError(f"{file}:{holder.lines[key]} {name}", expected, f"got {found}", hint)
+
+
+def _dotted(*names: Any) -> str:
+    return ".".join(str(name) for name in names if name)

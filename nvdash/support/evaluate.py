@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nvdash.readers.matrix import Matrix, Release
-from nvdash.readers.statements import ATTENTION_STAGES, STAGES, Statement
+from nvdash.readers.statements import ATTENTION_STAGES, STAGES
 from nvdash.support.axes import Values, axis_values
 from nvdash.support.join import joined
-from nvdash.support.matching import Match, matches, outcome
+from nvdash.support.matching import matches, outcome
 from nvdash.support.observations import Observation, observed
 from nvdash.support.releases import nearest_read
 from nvdash.support.resolve import CACHE_AXIS, resolve_cache
 from nvdash.support.selection import Selection, select_pair
 from nvdash.support.stage import flashinfer_path, stage_of
-from nvdash.support.values import Resolved, StageVerdict, Verdict, worst
+from nvdash.support.values import RANK, Resolved, StageVerdict, Verdict, worst
 from nvdash.support.view import View, view
 from nvdash.support.weights import weights_stage
 from nvdash.targets import Combination
@@ -79,16 +79,23 @@ def _attention(
     pair = _choose(question, values)
     backends = {"prefill": pair[0].backend, "decode": pair[1].backend}
     asked = values | {f"{stage}_backend": name for stage, name in backends.items() if name}
-    stages = {stage: _stage(question, asked, stage, pair) for stage in ATTENTION_STAGES}
+    prefill = decode = _BackendStages(question, asked, pair[0])
+    if pair[1] != pair[0]:
+        decode = _BackendStages(question, asked, pair[1])
+    written = [prefill.stage("kv_write")] + ([decode.stage("kv_write")] if decode is not prefill else [])
+    stages = {
+        "kv_write": min(written, key=lambda item: RANK[item.verdict]),
+        "prefill": prefill.stage("prefill"),
+        "decode": decode.stage("decode"),
+    }
     return pair, stages
 
 
 def _general_refusal(known: View, values: Values) -> StageVerdict | None:
     """A refusal that holds whatever the backend, e.g. a flag word the release does not know."""
     fits = known.matches(None, values)
-    refused = [outcome(fits, stage) for stage in ATTENTION_STAGES]
-    deciding = next((item for item in refused if item.verdict == "refused"), None)
-    return stage_of(deciding, [], [], None) if deciding else None
+    refused = [fit for fit in fits if not fit.open and fit.statement.verdict == "refused"]
+    return stage_of(outcome(refused, refused[0].statement.stage[0]), [], [], None) if refused else None
 
 
 def _choose(question: Question, values: Values) -> tuple[Selection, Selection]:
@@ -104,40 +111,44 @@ def _choose(question: Question, values: Values) -> tuple[Selection, Selection]:
     )
 
 
-def _stage(question: Question, values: Values, stage: str, pair: tuple[Selection, Selection]) -> StageVerdict:
-    """One attention stage; the cache is written in both phases, so its stage is the worse of both."""
-    choices = {"prefill": pair[:1], "decode": pair[1:]}.get(
-        stage, pair if pair[0].backend != pair[1].backend else pair[:1]
-    )
-    verdicts = [_stage_of_choice(question, values, stage, choice) for choice in choices]
-    overall = worst(item.verdict for item in verdicts)
-    return next(item for item in verdicts if item.verdict == overall)
+class _BackendStages:
+    """The stages of one chosen backend; its statements are matched once for all of them."""
 
+    def __init__(self, question: Question, values: Values, choice: Selection) -> None:
+        self._question, self._choice = question, choice
+        self._values = {**values, "backend": choice.backend}
+        known = question.view
+        self._fits = matches(known.support(choice.backend), self._values) if choice.backend else []
+        tags = matches(known.tags(choice.backend), self._values) if choice.backend else []
+        self._tags = [fit.statement for fit in tags if not fit.open]
+        everything = [*(fit.statement for fit in self._fits), *self._tags]
+        self._alike = all(len(statement.stage) == len(ATTENTION_STAGES) for statement in everything)
+        self._shared: tuple[StageVerdict, str | bool] | None = None
 
-def _stage_of_choice(question: Question, values: Values, stage: str, choice: Selection) -> StageVerdict:
-    if choice.backend is None:
-        return choice.instead or StageVerdict("unknown")
-    asked = {**values, "backend": choice.backend}
-    known = question.view
-    fits = matches(known.support(choice.backend), asked)
-    result = outcome(fits, stage)
-    tags = _tags(known, asked, stage)
-    missing = f"no rule for {choice.backend} with {asked[CACHE_AXIS]} on {asked['arch']}"
-    settled = stage_of(result, _applying(fits, stage), tags, choice.backend, missing)
-    path = flashinfer_path(result, tags)
-    if path and settled.verdict != "refused":
-        settled = joined(question.matrix, question.release, settled, stage, path, asked)
-    return observed(settled, stage, asked, question.release.flashinfer, question.observations)
+    def stage(self, name: str) -> StageVerdict:
+        """One stage, joined with the pinned FlashInfer and with what was observed."""
+        if self._choice.backend is None:
+            return self._choice.instead or StageVerdict("unknown")
+        settled, path = self._settled(name)
+        question, release = self._question, self._question.release
+        if path and settled.verdict != "refused":
+            settled = joined(question.matrix, release, settled, name, path, self._values)
+        if not question.observations:
+            return settled
+        return observed(settled, name, self._values, release.flashinfer, question.observations)
 
-
-def _tags(known: View, values: Values, stage: str) -> list[Statement]:
-    """The tags that apply, what a person wrote first, then the most specific first."""
-    tags = [fit.statement for fit in matches(known.tag, values) if not fit.open and stage in fit.statement.stage]
-    return sorted(tags, key=lambda item: (item.generated, -len(item.when)))
-
-
-def _applying(fits: Sequence[Match], stage: str) -> list[Statement]:
-    return [fit.statement for fit in fits if not fit.open and stage in fit.statement.stage]
+    def _settled(self, name: str) -> tuple[StageVerdict, str | bool]:
+        """What the statements say, once for all stages when none of them tells stages apart."""
+        if self._alike and self._shared:
+            return self._shared
+        result = outcome(self._fits, name)
+        tags = [tag for tag in self._tags if name in tag.stage]
+        applying = [fit.statement for fit in self._fits if not fit.open and name in fit.statement.stage]
+        values = self._values
+        missing = f"no rule for {values['backend']} with {values[CACHE_AXIS]} on {values['arch']}"
+        settled = stage_of(result, applying, tags, self._choice.backend, missing)
+        self._shared = settled, flashinfer_path(result, tags)
+        return self._shared
 
 
 def _all_stages(stage: StageVerdict) -> dict[str, StageVerdict]:

@@ -8,18 +8,16 @@ CACHE_AXIS = "kv_cache_dtype"
 
 
 def cache_dtypes(matrix: Matrix, framework: str, release: str) -> list[str]:
-    """Every flag word the release accepts, as far as its statements name them, in their order."""
+    """Every flag word the release accepts, as far as its statements name them, in the order of axes.yaml."""
     rules = matrix.rules(framework)
     known = rules.release(release)
     if known is None or not known.is_read:
         return []
-    declared = [_values(item) for item in view(rules, release).statements if _declares_words(item)]
-    if declared:
-        return list(declared[0])
-    words: dict[str, None] = {"auto": None}
-    for statement in view(rules, release).statements:
-        words |= dict.fromkeys(_named(statement.limits.get(CACHE_AXIS)))
-    return list(words)
+    statements = view(rules, release).statements
+    declared = next((_values(item) for item in statements if _declares_words(item)), None)
+    words = declared or {"auto", *(name for item in statements for name in _named(item.limits.get(CACHE_AXIS)))}
+    order = list(matrix.axes().get(CACHE_AXIS, {}))
+    return sorted(words, key=lambda word: (order.index(word) if word in order else len(order), word))
 
 
 def archs(matrix: Matrix, framework: str, release: str) -> list[str]:
@@ -38,8 +36,8 @@ def _declares_words(item: Statement) -> bool:
     return alone and item.verdict == "refused" and item.layer == "config" and bool(item.when[0].none_of)
 
 
-def _values(item: Statement) -> list[str]:
-    return sorted(map(str, item.when[0].none_of))
+def _values(item: Statement) -> set[str]:
+    return set(map(str, item.when[0].none_of))
 
 
 def _named(limit: Condition | None) -> list[str]:

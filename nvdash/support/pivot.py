@@ -3,8 +3,9 @@
 The statements of the release are narrowed once by what is fixed; every cell then reads few of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from nvdash.readers.matrix import Matrix, Release
@@ -27,8 +28,6 @@ FREED_BY = {"heads": (*HEAD_AXES, "window", "sinks"), "weights": ("weights", "me
 class Cell:
     """One verdict of a grid."""
 
-    row: str
-    column: str
     verdict: str
     layer: str | None
     backend: str | None
@@ -40,8 +39,6 @@ class Cell:
     def as_dict(self) -> dict[str, Any]:
         """As an answer shows it."""
         return {
-            "row": self.row,
-            "column": self.column,
             "verdict": self.verdict,
             "layer": self.layer,
             "backend": self.backend,
@@ -61,16 +58,27 @@ def pivot(
     with_since: bool = False,
 ) -> list[list[Cell]]:
     """The grid: `rows` and `columns` are an axis and its values; `stage` asks for one stage."""
-    views = _Views(matrix, combination, {rows[0], columns[0]}, observations)
-    grid = []
-    for row in rows[1]:
-        cells = []
-        for column in columns[1]:
-            item = replace(combination, **change(rows[0], row), **change(columns[0], column))
-            cell = _cell(views.verdict(item), row, column, stage)
-            cells.append(replace(cell, since=_since(views, item, cell, stage)) if with_since else cell)
-        grid.append(cells)
-    return grid
+    cells = cube(matrix, combination, dict((rows, columns)), observations, stage, with_since)
+    return [[cells[row, column] for column in columns[1]] for row in rows[1]]
+
+
+def cube(
+    matrix: Matrix,
+    combination: Combination,
+    axes: Mapping[str, Sequence[str]],
+    observations: Sequence[Observation] = (),
+    stage: str | None = None,
+    with_since: bool = False,
+) -> dict[tuple[str, ...], Cell]:
+    """The verdict of every combination of these axes' values."""
+    views = _Views(matrix, combination, set(axes), observations)
+    cells = {}
+    for values in product(*axes.values()):
+        changes = [change(axis, value) for axis, value in zip(axes, values, strict=True)]
+        item = replace(combination, **{name: value for part in changes for name, value in part.items()})
+        cell = _cell(views.verdict(item), stage)
+        cells[values] = replace(cell, since=_since(views, item, cell, stage)) if with_since else cell
+    return cells
 
 
 def change(axis: str, value: str) -> dict[str, Any]:
@@ -110,13 +118,13 @@ class _Views:
         return self._narrowed[release.name]
 
 
-def _cell(found: Verdict | None, row: str, column: str, stage: str | None) -> Cell:
+def _cell(found: Verdict | None, stage: str | None) -> Cell:
     if found is None:
-        return Cell(row, column, "unknown", None, None, "this release was not read", None)
+        return Cell("unknown", None, None, "this release was not read", None)
     decides = found.stages[stage] if stage else found.deciding
     evidence = dict(decides.evidence) if decides.evidence else None
     backend = found.backend if decides.verdict != "refused" else None
-    return Cell(row, column, decides.verdict, decides.layer, backend, decides.reason, evidence)
+    return Cell(decides.verdict, decides.layer, backend, decides.reason, evidence)
 
 
 def _since(views: _Views, item: Combination, cell: Cell, stage: str | None) -> str | None:
@@ -127,7 +135,7 @@ def _since(views: _Views, item: Combination, cell: Cell, stage: str | None) -> s
         return None
     first = here
     while first > 0 and releases[first - 1].is_read:
-        before = _cell(views.verdict(replace(item, release=releases[first - 1].name)), "", "", stage)
+        before = _cell(views.verdict(replace(item, release=releases[first - 1].name)), stage)
         if before.verdict != cell.verdict:
             return releases[first].name
         first -= 1

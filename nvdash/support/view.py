@@ -26,6 +26,7 @@ class View:
         self.quant = self._of_kind("quant")
         self._support = self._of_kind("support")
         self._by_backend: dict[str | None, tuple[Statement, ...]] = {}
+        self._tags_of: dict[str, tuple[Statement, ...]] = {}
 
     def _of_kind(self, kind: str) -> tuple[Statement, ...]:
         return tuple(statement for statement in self.statements if statement.kind == kind)
@@ -46,6 +47,13 @@ class View:
         if backend not in self._by_backend:
             self._by_backend[backend] = tuple(item for item in self._support if _speaks_of(item, backend))
         return self._by_backend[backend]
+
+    def tags(self, backend: str) -> tuple[Statement, ...]:
+        """The tags that may apply to this backend: what a person wrote first, then the most specific first."""
+        if backend not in self._tags_of:
+            tags = [item for item in self.tag if _speaks_of(item, backend)]
+            self._tags_of[backend] = tuple(sorted(tags, key=lambda item: (item.generated, -len(item.when))))
+        return self._tags_of[backend]
 
     def matches(self, backend: str | None, values: Values) -> list[Match]:
         """Every verdict about this backend that applies or may apply."""
