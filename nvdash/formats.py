@@ -150,6 +150,9 @@ _DS_MLA_656 = LatentRecord(
 _V4_584 = LatentRecord(
     Encoding(8, block=64, block_bytes=1), _WIDE, padding=1, source="vLLM 0.33.0 models/deepseek_v4/attention.py:882"
 )
+# vLLM packs key and value scales inline behind the whole row, although a latent row has no value.
+_ROW_SCALED = LatentRecord(_E4M3, _E4M3, padding=8, source="vLLM 0.33.0 layers/attention/mla_attention.py:1600")
+_ROW_SCALED_INT4 = LatentRecord(Encoding(4), Encoding(4), padding=8, source=_ROW_SCALED.source)
 _NVFP4_352 = LatentRecord(_E2M1_BLOCK16, _E4M3, source="vLLM 0.33.0 layers/attention/mla_attention.py:1386")
 
 # (framework, flag, family): families are mla (V2, V3), mla_sparse (V3.2, GLM-5), deepseek_v4.
@@ -158,6 +161,9 @@ LATENT_RECORDS: dict[tuple[str, str, str], LatentRecord] = {
     ("vllm", "fp8_ds_mla", "mla_sparse"): _DS_MLA_656,
     ("vllm", "fp8_ds_mla", "deepseek_v4"): _V4_584,
     ("vllm", "nvfp4_ds_mla", "mla_sparse"): _NVFP4_352,
+    ("vllm", "fp8_per_token_head", "mla"): _ROW_SCALED,
+    ("vllm", "int8_per_token_head", "mla"): _ROW_SCALED,
+    ("vllm", "int4_per_token_head", "mla"): _ROW_SCALED_INT4,
     ("sglang", "fp8_e4m3", "mla_sparse"): _DS_MLA_656,
     ("sglang", "fp8_e5m2", "mla_sparse"): _DS_MLA_656,
 }

@@ -72,6 +72,8 @@ class Cache:
     state: State | None = None
     ratio: int = 1
     """Tokens that share one stored record (compressed attention)."""
+    part: int = 0
+    """Number among several equal caches of one layer."""
     draft: bool = False
     query_heads: int | None = None
     fixed_bytes: int = 0
@@ -115,7 +117,6 @@ class Layout:
     """Tokens a Mamba scan handles at once; it aligns blocks in one caching mode."""
     attention_chunk: int | None = None
     """`attention_chunk_size`, which switches vLLM's hybrid manager off in some releases."""
-    notes: tuple[str, ...] = ()
 
     def of_kind(self, *kinds: str) -> tuple[Cache, ...]:
         """The caches of these kinds, in layer order."""

@@ -13,8 +13,15 @@ _GEMMA3 = {"sliding_window_pattern": 6, "head_dim": 256}
 _GPT_OSS = {"sliding_window_pattern": 2, "head_dim": 64, "num_key_value_heads": 8}
 _LLAMA4 = {"no_rope_layer_interval": 4, "attention_chunk_size": 8192, "head_dim": 128, "num_key_value_heads": 8}
 
+_AS_QUERY_HEADS: Mapping[str, Any] = {"num_key_value_heads": None}
+"""Classes that give every query head a KV head when the key is absent or null."""
+
 BY_MODEL_TYPE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
+        **dict.fromkeys(
+            ("llama", "phi3", "olmo", "olmo2", "granite", "cohere", "internlm", "internlm2", "internlm3", "persimmon"),
+            _AS_QUERY_HEADS,
+        ),
         "qwen2": {"num_key_value_heads": 32, "max_window_layers": 28},
         "qwen2_moe": {"num_key_value_heads": 16, "max_window_layers": 28},
         "qwen3": {"num_key_value_heads": 32, "head_dim": 128, "max_window_layers": 28},
@@ -38,20 +45,25 @@ BY_MODEL_TYPE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "llama4_text": _LLAMA4,
         "jamba": {"attn_layer_period": 8, "attn_layer_offset": 4, "mamba_d_state": 16, "mamba_d_conv": 4,
                   "mamba_expand": 2},
-        "bamba": {"mamba_n_groups": 1, "mamba_d_conv": 4},
-        "granitemoehybrid": {"mamba_n_groups": 1, "mamba_d_conv": 4, "mamba_d_state": 256},
+        "bamba": {"mamba_n_groups": 1, "mamba_d_conv": 4, "mamba_chunk_size": 256},
+        "granitemoehybrid": {"mamba_n_groups": 1, "mamba_d_conv": 4, "mamba_d_state": 256, "mamba_chunk_size": 256},
         "nemotron_h": {"conv_kernel": 4, "n_groups": 8, "ssm_state_size": 128},
         "lfm2": {"conv_L_cache": 3},
         "lfm2_moe": {"conv_L_cache": 3},
         "glm4": {"head_dim": 128},
         "whisper": {"max_source_positions": 1500},
-        "smollm3": {"no_rope_layer_interval": 4},
+        "falcon_h1": {"block_types": ["hybrid"], "mamba_n_groups": 1, "mamba_d_conv": 4},
+        "mamba": {"block_types": ["mamba"], "state_size": 16, "conv_kernel": 4, "expand": 2},
+        "falcon_mamba": {"block_types": ["mamba"], "state_size": 16, "conv_kernel": 4, "expand": 2},
+        "mamba2": {"block_types": ["mamba"], "state_size": 128, "conv_kernel": 4, "n_groups": 8},
         "gpt_bigcode": {"multi_query": True},
     }
 )  # fmt: skip
 
 TYPE_OF_ARCHITECTURE: Mapping[str, str] = MappingProxyType(
     {
+        "LlamaForCausalLM": "llama",
+        "Phi3ForCausalLM": "phi3",
         "Qwen2ForCausalLM": "qwen2",
         "Qwen2MoeForCausalLM": "qwen2_moe",
         "Qwen3ForCausalLM": "qwen3",
@@ -90,6 +102,9 @@ TYPE_OF_ARCHITECTURE: Mapping[str, str] = MappingProxyType(
         "PhiForCausalLM": "phi",
         "QWenLMHeadModel": "qwen",
         "BaichuanForCausalLM": "baichuan",
+        "FalconH1ForCausalLM": "falcon_h1",
+        "MambaForCausalLM": "mamba",
+        "Mamba2ForCausalLM": "mamba2",
         "Gemma4ForConditionalGeneration": "gemma4",
         "Gemma4ForCausalLM": "gemma4_text",
     }
@@ -108,6 +123,9 @@ MTP_LAYERS: Mapping[str, tuple[str, int]] = MappingProxyType(
 MiMo-V2: vLLM 0.33.0 models/mimo_v2_mtp.py:54. Gemma 4: its assistant reads the target's cache and adds none.
 """
 
+
+ATTENTION_PER_LAYER: Mapping[str, int] = MappingProxyType({"longcat_flash": 2})
+"""Classes whose layers attend more than once; vLLM 0.33.0 models/longcat_flash.py."""
 
 MULTI_HEAD_TYPES = frozenset(
     {"opt", "gpt2", "gpt_neox", "gptj", "gpt_neo", "bloom", "mpt", "phi", "codegen", "whisper", "bart", "baichuan"}

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from nvdash.footprint.caches import LayoutRefused
 from nvdash.readers.config import Keys
 
+MAX_LAYERS = 2048
+SLIDING_PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")
 LAYER_WORDS = {
     "full_attention": "full",
     "attention": "full",
@@ -106,13 +108,15 @@ def _linear_lists(keys: Keys, count: int | None) -> list[str] | None:
 
 
 def _listed_attention(keys: Keys, count: int | None) -> list[str] | None:
-    """`attn_layer_indices`: the attention layers among Mamba layers."""
-    indices = keys.items("attn_layer_indices", (int,))
-    if indices is None or count is None:
-        return None
-    if not set(indices) <= set(range(count)):
-        raise _refuse(keys, "attn_layer_indices", f"layers from 0 to {count - 1}", indices)
-    return ["full" if layer in indices else "state" for layer in range(count)]
+    """`attn_layer_indices` and `full_attn_idxs`: the attention layers among recurrent ones."""
+    for name in ("attn_layer_indices", "full_attn_idxs"):
+        indices = keys.items(name, (int,))
+        if indices is None or count is None:
+            continue
+        if not set(indices) <= set(range(count)):
+            raise _refuse(keys, name, f"layers from 0 to {count - 1}", indices)
+        return ["full" if layer in indices else "state" for layer in range(count)]
+    return None
 
 
 def _full_interval(keys: Keys, count: int | None) -> list[str] | None:
@@ -145,10 +149,10 @@ def _no_rope(keys: Keys, count: int | None) -> list[str] | None:
 
 
 def _sliding_pattern(keys: Keys, count: int | None) -> list[str] | None:
-    """`sliding_window_pattern`: a number (every n-th layer is full) or letters that repeat."""
-    name = "sliding_window_pattern" if keys.values.get("sliding_window_pattern") else "_sliding_window_pattern"
+    """`sliding_window_pattern` and its other spellings: every n-th layer is full, or letters that repeat."""
+    name = next((name for name in SLIDING_PATTERNS if keys.values.get(name)), SLIDING_PATTERNS[0])
     pattern = keys.raw(name)
-    if pattern is None or count is None or keys.count("sliding_window") is None:
+    if not pattern or count is None or keys.count("sliding_window") is None:
         return None
     if isinstance(pattern, str):
         letters = _lettered(keys, name) or []
@@ -174,7 +178,7 @@ def _uniform(keys: Keys, count: int | None) -> list[str] | None:
 PATTERN_KEYS = (
     *("layer_types", "layers_block_type", "block_types", "hybrid_override_pattern", "attn_type_list"),
     *("hybrid_layer_pattern", "linear_attn_config", "attn_layer_indices", "attn_layer_period"),
-    *("full_attention_interval", "no_rope_layers", "no_rope_layer_interval", "sliding_window_pattern"),
+    *("full_attn_idxs", "full_attention_interval", "no_rope_layers", "no_rope_layer_interval", *SLIDING_PATTERNS),
 )
 READERS: tuple[Callable[[Keys, int | None], list[str] | None], ...] = (
     *(_layer_types, _block_types, _override_pattern, _numbered, _linear_lists, _listed_attention),
@@ -182,15 +186,24 @@ READERS: tuple[Callable[[Keys, int | None], list[str] | None], ...] = (
 )
 
 
+def layer_count(keys: Keys) -> int | None:
+    """The number of layers where the config says it; a number no model has is refused."""
+    names = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "decoder_layers")
+    count = keys.count(*names)
+    if count is not None and count > MAX_LAYERS:
+        raise LayoutRefused(keys.prefix + names[0], f"at most {MAX_LAYERS} layers", f"found {count}")
+    return count
+
+
 def layer_kinds(keys: Keys) -> list[str]:
     """One kind per layer: full, sliding, chunked, state, both (state and full) or none."""
-    count = keys.count("num_hidden_layers", "num_layers", "n_layer", "n_layers")
+    count = layer_count(keys)
     stated = [kinds for read in READERS if (kinds := read(keys, count)) is not None]
     if any(kinds != stated[0] for kinds in stated):
         names = ", ".join(name for name in PATTERN_KEYS if keys.values.get(name) is not None)
         raise LayoutRefused(keys.prefix + "layer_types", "one pattern of layers", f"found several that differ: {names}")
     kinds = stated[0] if stated else _uniform(keys, count)
-    if kinds is None:
+    if kinds is None or len(kinds) > MAX_LAYERS:
         raise LayoutRefused("num_hidden_layers", "the number of layers", "found no such key")
     if count is not None and len(kinds) != count:
         found = f"found {len(kinds)} in its pattern"

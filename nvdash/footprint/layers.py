@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nvdash.footprint.caches import Cache, Layout, LayoutRefused
-from nvdash.footprint.class_defaults import MTP_LAYERS, model_type, with_defaults
-from nvdash.footprint.kinds import layer_kinds
+from nvdash.footprint.class_defaults import ATTENTION_PER_LAYER, MTP_LAYERS, model_type, with_defaults
+from nvdash.footprint.kinds import MAX_LAYERS, PATTERN_KEYS, layer_count, layer_kinds
 from nvdash.footprint.shapes import Heads, full_heads, head_size, per_layer_kv_heads, query_heads, sliding_heads
 from nvdash.footprint.states import state_of
 from nvdash.readers.config import ConfigError, Keys, text_tower
@@ -20,19 +20,21 @@ MAX_POSITION = (
     *("max_target_positions",),
 )
 SHAPING = re.compile(
-    r"(^|_)(window|windows|sliding|swa|chunk|sparse|index|indexer|lora_rank|layer_types|block_types?|block_configs|"
-    r"pattern|attn_type|attn_layer|attention_layers?|full_attention|linear_(num|key|value|attn|conv)|mamba|ssm|state_size|"
-    r"conv_L|compress|compression|shared_layers|kv_heads|key_value_heads|global_head|multi_query|head_dim|short_conv)"
+    r"(^|_)(window|windows|sliding|swa|chunk|sparse|blocksparse|index|indexer|lora_rank|layer_types|block_types?|"
+    r"block_configs|pattern|attn_type|attn_layer|attn_idxs|attention_layers?|full_attention|layer_group|use_cla|"
+    r"linear_(num|key|value|attn|conv)|mamba_(d|n|num|head)|n_mamba|ssm|state_size|conv_L|conv_kernel|compress|"
+    r"compress_ratios|shared_layers|kv_heads|key_value_heads|global_head|multi_query|head_dim|short_conv|recurrent)"
     r"(_|$|s$)"
 )
 """Keys by whose names a cache may be shaped."""
+STATE_DIMS = re.compile(r"^(mamba_|ssm_|n_mamba|num_mamba|linear_(num|key|value|conv)|conv_|short_conv|state_size)")
+"""Keys that only shape recurrent layers; without such layers in a stated pattern they mean nothing."""
 HARMLESS = re.compile(
-    r"^(.*chunk_size.*|max_window_layers|index_(n_heads|topk|skip|share).*|indexer_rope.*|moe_layer_freq|"
-    r"(q|o)_lora_rank|qk_.*head_dim|v_head_dim|head_dim|num_key_value_heads|num_kv_heads|.*rope.*|mtp_.*|"
-    r"attention_chunk_size|linear_conv_bias|sliding_window(_size|_pattern)?|use_sliding_window|multi_query|"
-    r"full_attention_interval|.*decoder_sparse_step|.*_bias|.*mamba_(proj|hidden|conv).*|use_mamba_kernels|mamba_expand|"
-    r"mamba_dt_.*|mamba_rmsnorm|mlp_layer_types|no_rope_.*|.*_token_index|.*token_id|kv_lora_rank|ignore_index|"
-    r"sparse_(topk|block).*|expert_layer_.*|mamba_head_dim|mamba_num_heads|rotary_.*)$"
+    r"^(max_window_layers|index_(n_heads|topk|skip|share).*|indexer_rope.*|(q|o)_lora_rank|qk_.*head_dim|v_head_dim|"
+    r"head_dim|num_key_value_heads|num_kv_heads|.*rope.*|mtp_.*|attention_chunk_size|sliding_window(_size|_pattern)?|"
+    r"use_sliding_window|multi_query|.*decoder_sparse_step|.*_bias|mamba_(proj|hidden|conv_bias).*|mamba_dt_.*|"
+    r"mlp_layer_types|no_rope_.*|.*_token_index|kv_lora_rank|ignore_index|sparse_(topk|block).*|moe_layer_.*|"
+    r"activation_sparsity_pattern|router_.*|chunk_size.*|mamba_chunk_size|.*window_attention.*|fullatt_block_indexes)$"
 )
 """Keys that match `SHAPING` by name and change nothing, or only beside a key that is always read."""
 ENCODER_ONLY = re.compile(r"^(bert|roberta|xlm-roberta|modernbert|deberta|nomic_bert|distilbert|albert|electra)")
@@ -57,11 +59,11 @@ def _layout(keys: Keys) -> Layout:
     if not caches:
         raise LayoutRefused("num_hidden_layers", "at least one layer with a cache", "found none")
     layers = _num_layers(keys, caches)
-    dtype = keys.word("torch_dtype", "dtype")
+    dtype = _dtype(keys)
     return Layout(
         caches=caches,
         num_layers=layers,
-        dtype=(dtype or "bfloat16").removeprefix("torch."),
+        dtype=dtype or "bfloat16",
         dtype_known=dtype is not None,
         family=_family(keys),
         query_heads=query_heads(keys),
@@ -75,9 +77,18 @@ def _layout(keys: Keys) -> Layout:
     )
 
 
+def _dtype(keys: Keys) -> str | None:
+    """The model's own type; an unknown one is refused, because it decides what `auto` stores."""
+    named = keys.word("torch_dtype", "dtype")
+    if named is None:
+        return None
+    if named.removeprefix("torch.") not in ("bfloat16", "float16", "float32"):
+        raise keys.fail("torch_dtype", "bfloat16, float16 or float32", named)
+    return named.removeprefix("torch.")
+
+
 def _num_layers(keys: Keys, caches: tuple[Cache, ...]) -> int:
-    stated = keys.count("num_hidden_layers", "num_layers", "n_layer", "n_layers", "decoder_layers")
-    return stated or max(cache.layer for cache in caches) + 1
+    return layer_count(keys) or max(cache.layer for cache in caches) + 1
 
 
 def _sinks(keys: Keys) -> bool:
@@ -102,7 +113,7 @@ def _caches(keys: Keys) -> list[Cache]:
         ("kv_lora_rank", _latent),
     )
     for name, build in builders:
-        if keys.raw(name):
+        if keys.raw(name) and not (name == "kv_lora_rank" and keys.flag("use_mla") is False):
             return list(build(keys))
     return list(_ordinary(keys))
 
@@ -138,7 +149,7 @@ def _attention(keys: Keys, layer: int, kind: str, listed: list[int] | None) -> C
 
 def _sizes(keys: Keys) -> tuple[int, int]:
     size = head_size(keys)
-    return size, keys.count("v_head_dim") or size
+    return size, keys.count("v_head_dim", low=0) or size
 
 
 def _window(keys: Keys, kind: str, layer: int) -> int:
@@ -168,7 +179,8 @@ def _latent(keys: Keys) -> Iterator[Cache]:
         if kind == "state":
             yield Cache(layer, "state", state=state_of(keys))
         elif kind != "none":
-            yield Cache(layer, "mla", 1, rank, rope, query_heads=query_heads(keys))
+            for part in range(ATTENTION_PER_LAYER.get(model_type(keys.values), 1)):
+                yield Cache(layer, "mla", 1, rank, rope, part=part, query_heads=query_heads(keys))
         if layer in indexed:
             yield _index_key(keys, layer)
 
@@ -193,7 +205,7 @@ def _latent_index(keys: Keys, layers: int) -> set[int]:
 
 def _compressed(keys: Keys) -> Iterator[Cache]:
     """DeepSeek-V4: a windowed latent cache everywhere, a compressed one and index keys where the ratio says."""
-    layers = keys.need("num_hidden_layers")
+    layers = layer_count(keys) or keys.need("num_hidden_layers")
     ratios = keys.items("compress_ratios", (int,)) or []
     size, rope = keys.need("head_dim"), keys.need("qk_rope_head_dim")
     if len(ratios) < layers:
@@ -209,7 +221,7 @@ def _compressed(keys: Keys) -> Iterator[Cache]:
 
 def _encoder_decoder(keys: Keys) -> Iterator[Cache]:
     """Every decoder layer keeps its own keys and values and those of the encoder."""
-    for layer in range(keys.need("decoder_layers")):
+    for layer in range(layer_count(keys) or 0):
         heads = full_heads(keys)
         for kind in ("full", "cross"):
             yield Cache(layer, kind, heads.kv_heads, heads.key_size, heads.value_size, query_heads=heads.query_heads)
@@ -241,6 +253,8 @@ def _mtp(keys: Keys, layers: int) -> tuple[Cache, ...] | None:
     kinds = keys.raw("mtp_layers_block_type") or keys.raw("mtp_hybrid_override_pattern")
     if not number:
         return None
+    if number > MAX_LAYERS:
+        raise keys.fail("num_nextn_predict_layers", f"at most {MAX_LAYERS} layers", number)
     full = sum(word in ("attention", "*") for word in kinds) if isinstance(kinds, (list, str)) else 1
     return tuple(cache for layer in range(number * full) for cache in _mtp_layer(keys, layers + layer))
 
@@ -258,6 +272,8 @@ def _refuse_unread(keys: Keys) -> None:
     """Refuse a config with a key that shapes caches and that nothing read."""
     for name, value in keys.values.items():
         if value in (None, False, 0, "", [], {}) or name in keys.read or HARMLESS.match(name):
+            continue
+        if STATE_DIMS.match(name) and any(keys.values.get(key) is not None for key in PATTERN_KEYS):
             continue
         if SHAPING.search(name):
             expected = "a key whose effect on the cache is known"

@@ -45,10 +45,11 @@ def head_size(keys: Keys) -> int:
 def kv_heads(keys: Keys) -> int:
     """The KV heads: a key of its own, one where the config says multi-query, else as many as query heads if null."""
     multi_query = keys.flag("multi_query")
-    grouped = keys.flag("new_decoder_architecture") or keys.values.get("multi_query_group_num") is not None
-    if multi_query and not grouped:
+    if multi_query and not keys.flag("new_decoder_architecture"):
         return 1
-    stated = keys.count(*KV_HEADS)
+    inner = keys.inner("attn_config")
+    stated = inner.count("kv_n_heads") if inner else None
+    stated = stated or keys.count(*(KV_HEADS if keys.flag("multi_query_attention") is not False else KV_HEADS[:2]))
     if stated is not None:
         return stated
     declared = any(name in keys.values for name in KV_HEADS)
@@ -63,7 +64,7 @@ def full_heads(keys: Keys) -> Heads:
     own_size = keys.count("global_head_dim")
     own_heads = keys.count("num_global_key_value_heads")
     size = own_size or head_size(keys)
-    value = size if own_size else keys.count("v_head_dim") or size
+    value = size if own_size else keys.count("v_head_dim", low=0) or size
     return Heads(own_heads or kv_heads(keys), size, value, query_heads(keys))
 
 
@@ -74,7 +75,7 @@ def sliding_heads(keys: Keys) -> Heads:
         size = other.need("head_dim")
         return Heads(other.need("num_attention_groups"), size, size, other.count("num_attention_heads"))
     size = keys.count("swa_head_dim") or head_size(keys)
-    value = keys.count("swa_v_head_dim") or keys.count("v_head_dim") or size
+    value = keys.count("swa_v_head_dim") or keys.count("v_head_dim", low=0) or size
     heads = keys.count("swa_num_key_value_heads") or kv_heads(keys)
     return Heads(heads, size, value, keys.count("swa_num_attention_heads") or query_heads(keys))
 

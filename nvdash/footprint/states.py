@@ -52,8 +52,8 @@ def _delta_attention(keys: Keys) -> State:
 
 
 def _mamba2(keys: Keys) -> State:
-    heads = keys.need("mamba_n_heads", "mamba_num_heads", "num_mamba_heads", "n_mamba_heads")
-    size = keys.need("mamba_d_head", "mamba_head_dim", "mamba_headdim")
+    heads = keys.need("mamba_n_heads", "mamba_num_heads", "num_mamba_heads", "n_mamba_heads", "num_heads")
+    size = _mamba2_head(keys, heads)
     state = keys.need("mamba_d_state", "ssm_state_size", "state_size")
     groups = keys.need("mamba_n_groups", "n_groups", "mamba_ngroups")
     return State(
@@ -68,8 +68,17 @@ def _mamba2(keys: Keys) -> State:
     )
 
 
+def _mamba2_head(keys: Keys, heads: int) -> int:
+    """The head size: stated, or `auto` for the expanded width over the heads."""
+    if keys.values.get("mamba_d_head") == "auto":
+        return keys.need("mamba_expand") * keys.need("hidden_size") // heads
+    return keys.need("mamba_d_head", "mamba_head_dim", "mamba_headdim", "head_dim")
+
+
 def _mamba1(keys: Keys) -> State:
     inner = keys.count("mamba_intermediate_size", "mamba_d_inner")
+    if inner is None and keys.values.get("model_type") in ("mamba", "falcon_mamba"):
+        inner = keys.count("intermediate_size")
     inner = inner or keys.need("mamba_expand", "expand") * keys.need("hidden_size")
     state = keys.need("mamba_d_state", "state_size")
     return State(
@@ -103,6 +112,8 @@ FAMILIES = (
     ("num_mamba_heads", _mamba2),
     ("n_mamba_heads", _mamba2),
     ("mamba_d_state", _mamba1),
+    ("num_heads", _mamba2),
+    ("state_size", _mamba1),
     ("attn_type_list", _lightning),
 )
 """The key that tells a family of recurrent layers, in the order they are tried."""

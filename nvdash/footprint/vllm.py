@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from nvdash.errors import UnknownError
 from nvdash.footprint.caches import Cache, Layout
 from nvdash.footprint.formula import formula_text, terms
 from nvdash.footprint.ranks import by_rank
@@ -92,6 +93,9 @@ def _held(setup: Setup) -> list[tuple[Cache, ...]]:
 def _pool(setup: Setup) -> Pool:
     held, blocks = _held(setup), block_sizes(setup)
     every = tuple(cache for rank in held for cache in rank)
+    if not every:
+        found = "found recurrent layers only, which this release keeps outside the pool"
+        raise UnknownError("model", "at least one layer with a paged cache", found)
     groups = group_layers(specs(setup, every, blocks), setup.rules)
     if setup.rules.global_groups or setup.request.pp == 1:
         ranks = tuple(tuple(group.on(frozenset(rank)) for group in groups) for rank in held)

@@ -36,6 +36,8 @@ class LayerGroup:
 def group_layers(layers: dict[Cache, Spec], rules: VllmRules) -> tuple[LayerGroup, ...]:
     """The groups of these layers under the rules of one range of releases."""
     members = tuple(layers.items())
+    if not members:
+        return ()
     if rules.flat or len(set(layers.values())) == 1:
         return (LayerGroup(members, len(members), mixed=len(set(layers.values())) > 1),)
     if rules.uniform_types and _one_type(tuple(layers.values())):

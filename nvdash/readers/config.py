@@ -14,6 +14,10 @@ from nvdash.errors import UsageError
 MAX_COUNT = 2**40
 TOWERS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model_config")
 """Keys that hold the language model of a model with several towers, in the order they are tried."""
+LAYER_COUNTS = ("num_layers", "n_layer", "n_layers", "layers_block_type", "layer_types", "hybrid_override_pattern")
+"""Keys that say a tower describes layers when it lacks `num_hidden_layers`."""
+MAX_TOWERS = 4
+"""Towers inside towers that are followed."""
 
 
 class ConfigError(UsageError):
@@ -26,11 +30,16 @@ class ConfigError(UsageError):
 
 def text_tower(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of a config that describes the language model: a tower of its own, or the whole."""
-    for name in TOWERS:
-        tower = config.get(name)
-        if isinstance(tower, Mapping) and ("num_hidden_layers" in tower or any(key in tower for key in TOWERS)):
-            return text_tower({**_shared(config), **tower})
+    for _ in range(MAX_TOWERS):
+        inner = next((config[name] for name in TOWERS if _is_tower(config.get(name))), None)
+        if inner is None:
+            return config
+        config = {**_shared(config), **inner}
     return config
+
+
+def _is_tower(value: object) -> bool:
+    return isinstance(value, Mapping) and any(name in value for name in ("num_hidden_layers", *LAYER_COUNTS, *TOWERS))
 
 
 def _shared(config: Mapping[str, Any]) -> dict[str, Any]:
