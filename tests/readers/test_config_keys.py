@@ -38,7 +38,7 @@ def test_absent_and_null_are_both_unknown():
     ],
 )
 def test_another_type_than_expected_is_refused(value, read):
-    with pytest.raises(ConfigError, match="config.json x"):
+    with pytest.raises(ConfigError, match=r"config\.json x"):
         read(Keys({"x": value}))
 
 
