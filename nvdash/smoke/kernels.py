@@ -7,7 +7,7 @@ kernel also serves decode, so phases come from step windows (`steps`), and a nam
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -85,6 +85,10 @@ class Rules:
     types: Mapping[str, str]
     """Spelling to dtype."""
     spelled: re.Pattern[str]
+    backends: Mapping[str, Sequence[str]]
+    """Families that show a backend at work."""
+    weights: Mapping[str, Mapping[str, Sequence[str]]]
+    """GEMM families that show a weight format at work: native, and dequant."""
 
     def element_types(self, name: str) -> list[str]:
         """Every element type in a name, in order; accumulators in FP32 left out."""
@@ -98,7 +102,8 @@ def load(path: Path | None = None) -> Rules:
     types = {spelling: dtype for dtype, spellings in content["types"].items() for spelling in spellings}
     longest_first = sorted(types, key=len, reverse=True)
     spelled = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(map(re.escape, longest_first)) + r")(?![A-Za-z0-9])")
-    return Rules(content["version"], tuple(_rule(row) for row in content["rules"]), types, spelled)
+    rules = tuple(_rule(row) for row in content["rules"])
+    return Rules(content["version"], rules, types, spelled, content["backends"], content["weights"])
 
 
 def _rule(row: Mapping[str, Any]) -> Rule:
