@@ -65,8 +65,9 @@ def answer_of(asked: MemoryQuestion) -> dict[str, Any]:
 def exit_code(answer: Mapping[str, Any]) -> int:
     """0 it fits, 1 it does not fit or would not run as asked, 3 it cannot be said."""
     if answer.get("predicted_against_printed") is not None:
-        consistent = [row["consistent"] for row in answer["predicted_against_printed"]]
-        return UNKNOWN if not any(entry is not None for entry in consistent) else NO if False in consistent else YES
+        decided = [row for row in answer["predicted_against_printed"] if row["consistent"] is not None]
+        unexplained = any(row["consistent"] is False and not row["cause"] for row in decided)
+        return NO if unexplained else YES if decided else UNKNOWN
     support = answer["support"]
     if answer["fits"] is False or (support and support["verdict"] in REFUSING):
         return NO

@@ -1,0 +1,195 @@
+"""`memory --log`: what the allocator predicts for a serving log, beside what the log printed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nvdash.answers.envelope import envelope
+from nvdash.answers.memory_question import MemoryQuestion, memory_question
+from nvdash.errors import UnknownError, UsageError
+from nvdash.footprint.allocator import replay
+from nvdash.footprint.from_log import ROUNDING_GIB, TOLERANCE, Printed, Row, compare, formula_cause
+from nvdash.footprint.request import CacheRequest
+from nvdash.targets import GIB
+
+RULE_RELEASES = {"concurrency": None, "blocks": "0.19.0", None: "0.8.0"}
+"""Whose rules are used when a log prints no version, by its token number; without one it is a log of the first engine.
+
+None: the newest rules.
+"""
+TAKEN = {
+    "model": ("model",),
+    "framework": ("framework",),
+    "release": ("version",),
+    "tp": ("tp",),
+    "pp": ("pp",),
+    "dcp": ("dcp",),
+    "max_model_len": ("max_model_len", "context_len"),
+    "max_num_batched_tokens": ("max_num_batched_tokens",),
+    "prefix_caching": ("enable_prefix_caching",),
+    "kv_cache_dtype": ("kv_cache_dtype_resolved", "kv_cache_dtype_requested"),
+    "draft_method": ("spec_method",),
+    "draft_tokens": ("num_speculative_tokens",),
+    "gpu_memory_utilization": ("gpu_memory_utilization",),
+}
+"""Words of the question that a log may state, and its facts that do."""
+COUNTS = ("tp", "pp", "dcp", "max_model_len", "max_num_batched_tokens")
+
+
+def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Predicted against printed for the log of one server; flags given beside it stand for what it does not say."""
+    path = Path(str(question["log"]))
+    server = server_facts(path)
+    words, notes = words_of(question, server)
+    asked = memory_question(words)
+    printed = printed_of(server)
+    rows, request = compare(asked.layout, asked.request, printed)
+    named = "weights" in words or "model" not in question_words(question)
+    found = [*rows, *_formula_row(asked, request, printed), *(_weights_row(asked, server) if named else [])]
+    return envelope(
+        "memory",
+        {**asked.echo, "log": path.name},
+        sentence=sentence(found, path.name),
+        predicted_against_printed=[_shown(row) for row in found],
+        rule=replay(asked.layout, request).rule,
+        kv_bytes_per_token=replay(asked.layout, asked.request).bytes_per_token,
+        server={key: value for key, value in server.items() if not isinstance(value, dict)},
+        support=None,
+        fits=None,
+        notes=[*notes, *asked.notes],
+    )
+
+
+def server_facts(path: Path) -> Mapping[str, Any]:
+    """What the log says of its server; a file that is no serving log is refused."""
+    from nvdash.readers.bundle import read_file
+    from nvdash.readers.record import plain_json
+
+    reading = read_file(path)
+    if reading.error is not None:
+        raise reading.error
+    if not reading.server:
+        raise UsageError(path.name, "a serving log", f"found {reading.format} without server facts")
+    facts: Mapping[str, Any] = plain_json(reading.server)
+    return facts
+
+
+def words_of(question: Mapping[str, Any], server: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The memory question behind a log: its own facts, and the user's flags where they are given."""
+    given = question_words(question)
+    notes: list[str] = []
+    stated = {word: _first(server, names) for word, names in TAKEN.items()}
+    stated = {word: value for word, value in stated.items() if value is not None}
+    defaults = {"framework": "vllm", "kv_cache_dtype": "auto", "tp": 1, "pp": 1, "dcp": 1}
+    own = {word: value for word, value in given.items() if value != defaults.get(word) or word not in stated}
+    words = {**stated, **own}
+    for word in COUNTS:
+        if isinstance(words.get(word), float):
+            words[word] = int(words[word])
+    if "release" not in words and words.get("framework", "vllm") == "vllm":
+        release = _release_by_rule(server, notes)
+        words |= {"release": release} if release else {}
+    if "draft_tokens" in words and "draft_method" not in words:
+        words["draft_method"] = "mtp"
+        notes.append("the log names no drafter method: its own prediction layers (mtp) are taken")
+    return _named_model(words, server), notes
+
+
+def question_words(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags given beside the log."""
+    return {key: value for key, value in question.items() if value is not None and key not in ("log", "solve")}
+
+
+def _first(server: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((server[name] for name in names if server.get(name) is not None), None)
+
+
+def _release_by_rule(server: Mapping[str, Any], notes: list[str]) -> str | None:
+    """No version was printed: the wording of the token number tells which side of 0.21 the build is on."""
+    release = RULE_RELEASES.get(server.get("kv_tokens_rule"))
+    used = f"the rules of {release} are used" if release else "the newest rules are used"
+    notes.append(f"no version was printed: by the wording of its numbers {used}")
+    return release
+
+
+def _named_model(words: dict[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
+    """The model by the catalogue name that ends like the log's; a log often prints a folder's base name."""
+    from nvdash.readers import catalogue
+
+    if "model" not in words:
+        found = f"the log names the architecture {server.get('architecture')} only"
+        raise UsageError("--model", "the model of this log", found, "give --model")
+    name = str(words["model"])
+    known = catalogue.load()
+    if known.model_row(name) is None and not Path(name).exists():
+        ending = {other for other in known.all_model_names() if other.rpartition("/")[2].casefold() == name.casefold()}
+        if len(ending) == 1:
+            return {**words, "model": ending.pop()}
+        raise UnknownError(f"model {name!r}", "a model of the catalogue", "the log names another", "give --model")
+    return words
+
+
+def printed_of(server: Mapping[str, Any]) -> Printed:
+    """The numbers that the allocator decides, as the log printed them."""
+    available = server.get("available_kv_gib", server.get("kv_allocated_gib"))
+    return Printed(
+        available_gib=available,
+        num_blocks=server.get("num_blocks"),
+        kv_tokens=server.get("kv_tokens"),
+        max_concurrency=server.get("max_concurrency"),
+        block_size=server.get("block_size"),
+        exact_bytes=server.get("available_min_bytes"),
+    )
+
+
+def _formula_row(asked: MemoryQuestion, request: CacheRequest, printed: Printed) -> list[Row]:
+    """Memory over printed tokens beside the plain formula; they differ for good reasons, which are named."""
+    pools, tokens = printed.pools(), printed.kv_tokens
+    if pools is None or not tokens:
+        return []
+    shape = replay(asked.layout, request)
+    formula = shape.bytes_per_token
+    seen = sum(pools) / 2 * request.dcp / tokens
+    differs = not formula or abs(seen / formula - 1) > TOLERANCE
+    cause = formula_cause(shape) if differs else ""
+    return [Row("kv_bytes_per_token", formula, formula, round(seen, 1), not differs, cause)]
+
+
+def _weights_row(asked: MemoryQuestion, server: Mapping[str, Any]) -> list[Row]:
+    """The estimate of the weights beside what the log says was loaded."""
+    loaded = server.get("weights_gib")
+    if loaded is None or asked.weights is None:
+        return []
+    from nvdash.footprint.budget import weights_item
+    from nvdash.readers.budget_rules import budget_rules
+
+    item = weights_item(asked.weights, budget_rules())
+    low, high = item.low_bytes / GIB - ROUNDING_GIB, item.high_bytes / GIB + ROUNDING_GIB
+    agrees = low <= loaded <= high
+    cause = "" if agrees else "possible: the engine pads or repacks, other layers stay wide, or another tower is loaded"
+    return [Row("weights_gib", round(low, 3), round(high, 3), loaded, agrees, cause)]
+
+
+def sentence(rows: list[Row], name: str) -> str:
+    """How far the log and the allocator agree, in one sentence."""
+    decided = [row for row in rows if row.consistent is not None]
+    off = [row for row in decided if not row.consistent]
+    bare = [row.number for row in off if not row.cause]
+    if not decided:
+        return f"{name} prints no number that the allocator decides."
+    if bare:
+        return f"Not explained: {', '.join(bare)} of {name}; {len(decided) - len(off)} of {len(decided)} agree."
+    if off:
+        return f"{len(decided) - len(off)} of {len(decided)} numbers of {name} agree; the others have a named cause."
+    return f"Consistent: every printed number of {name} lies inside its predicted interval."
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    predicted = None if row.low is None else [row.low, row.high]
+    return {
+        "number": row.number,
+        "predicted": predicted,
+        "printed": row.printed,
+        "consistent": row.consistent,
+        "cause": row.cause or None,
+    }

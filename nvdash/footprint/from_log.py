@@ -1,0 +1,173 @@
+"""Replays what a serving log states and holds it against what the log printed.
+
+Printed memory is rounded, so a prediction is an interval: every value the allocator gives for memory inside the
+rounding. A printed number outside it is explained by trying what the log may have left out, one thing at a time.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from nvdash.errors import NvdashError
+from nvdash.footprint.allocator import replay
+from nvdash.footprint.caches import Layout
+from nvdash.footprint.request import Allocation, CacheRequest, Draft
+from nvdash.targets import GIB
+
+ROUNDING_GIB = 0.005
+"""Half a unit of the last decimal that memory is printed with."""
+ROUNDING_CONCURRENCY = 0.00501
+TOLERANCE = 0.01
+"""Differences up to this part are within what other roundings explain; larger ones get a cause."""
+NUMBERS = ("num_blocks", "kv_tokens", "max_concurrency", "block_size")
+OTHER_RULES = ("0.8.0", "0.10.0", "0.11.0", "0.13.0", "0.17.0", "0.19.0", "0.20.0", "0.21.0", "0.24.0", "0.29.0")
+"""One release of every range whose printed numbers differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """The numbers of a log that an allocator decides, None where it does not print them."""
+
+    available_gib: float | None
+    num_blocks: int | None = None
+    kv_tokens: int | None = None
+    max_concurrency: float | None = None
+    block_size: int | None = None
+    exact_bytes: int | None = None
+    """Memory printed in bytes, not rounded."""
+
+    def pools(self) -> tuple[int, int] | None:
+        """The smallest and largest memory that rounds to what was printed."""
+        if self.exact_bytes is not None:
+            return self.exact_bytes, self.exact_bytes
+        if self.available_gib is None:
+            return None
+        return int((self.available_gib - ROUNDING_GIB) * GIB), int((self.available_gib + ROUNDING_GIB) * GIB)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number: the predicted interval, what was printed, whether they agree, and why not."""
+
+    number: str
+    low: float | None
+    high: float | None
+    printed: float | None
+    consistent: bool | None
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One thing the log may have left out, and what it changes in the request."""
+
+    kind: str
+    cause: str
+    change: Mapping[str, Any]
+
+
+def compare(layout: Layout, request: CacheRequest, printed: Printed) -> tuple[list[Row], CacheRequest]:
+    """Predicted against printed for every number, and the request under which they agree best."""
+    plain = rows_for(layout, request, printed)
+    if _agree(plain):
+        return plain, request
+    for chosen in _choices(hypotheses(layout, request, printed)):
+        changed = request
+        for hypothesis in chosen:
+            changed = replace(changed, **hypothesis.change)
+        try:
+            rows = rows_for(layout, changed, printed)
+        except NvdashError:
+            continue
+        if _agree(rows):
+            cause = "; ".join(hypothesis.cause for hypothesis in chosen)
+            pairs = zip(rows, plain, strict=True)
+            return [replace(row, cause=cause if before.consistent is False else "") for row, before in pairs], changed
+    return [replace(row, cause=_unexplained(row, printed)) for row in plain], request
+
+
+def _agree(rows: Sequence[Row]) -> bool:
+    return all(row.consistent is not False for row in rows)
+
+
+def _choices(found: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, ...]]:
+    """Each alone, then two of different kinds."""
+    yield from ((one,) for one in found)
+    yield from ((one, other) for one, other in combinations(found, 2) if one.kind != other.kind)
+
+
+def rows_for(layout: Layout, request: CacheRequest, printed: Printed) -> list[Row]:
+    """Every printed number beside the interval the allocator gives."""
+    pools = printed.pools()
+    ends = [replay(layout, replace(request, available_bytes=(pool,))) for pool in pools or ()]
+    return [_row(number, ends, getattr(printed, number)) for number in NUMBERS]
+
+
+def _row(number: str, ends: list[Allocation], printed: float | None) -> Row:
+    values = [value for end in ends if (value := getattr(end, number)) is not None]
+    if not values:
+        return Row(number, None, None, printed, None)
+    low, high = min(values), max(values)
+    if printed is None:
+        return Row(number, low, high, None, None)
+    slack = ROUNDING_CONCURRENCY if number == "max_concurrency" else 0
+    return Row(number, low, high, printed, low - slack <= printed <= high + slack)
+
+
+def hypotheses(layout: Layout, request: CacheRequest, printed: Printed) -> list[Hypothesis]:
+    """What may have been left out, the likeliest first."""
+    found = []
+    if printed.block_size is not None and request.block_size is None:
+        words = f"block size {printed.block_size}: fixed by a flag or the backend"
+        found.append(Hypothesis("block", words, {"block_size": printed.block_size}))
+    if request.kv_cache_dtype == "auto":
+        found.append(Hypothesis("dtype", "silent fp8: only one byte per value fits", {"kv_cache_dtype": "fp8"}))
+    if request.prefix_caching is None:
+        found += [
+            Hypothesis("caching", f"prefix caching is {word}", {"prefix_caching": used})
+            for word, used in (("on", True), ("off", False))
+        ]
+    found += [
+        Hypothesis("dcp", f"DCP {group}: tokens are printed for the group", {"dcp": group})
+        for group in (2, 4, 8)
+        if request.dcp == 1 and request.tp % group == 0
+    ]
+    if request.draft is None and layout.mtp is not None:
+        found += [
+            Hypothesis(
+                "draft", f"a drafter: {tokens} MTP tokens add layers and states", {"draft": Draft("mtp", tokens)}
+            )
+            for tokens in (1, 2, 3, 4)
+        ]
+    if request.framework == "vllm":
+        found += [Hypothesis("rule", f"rule change: printed as {one} does", {"release": one}) for one in OTHER_RULES]
+    return found
+
+
+def _unexplained(row: Row, printed: Printed) -> str:
+    """The cause of a difference that no omission explains: a rounding, another rank, or none that is known."""
+    if row.consistent is not False or row.printed is None or not row.low or row.high is None:
+        return ""
+    if row.low * (1 - TOLERANCE) <= row.printed <= row.high * (1 + TOLERANCE):
+        return "within 1 %: rounding of another printed number"
+    if row.number in ("num_blocks", "kv_tokens", "max_concurrency") and row.printed < row.low:
+        share = row.printed / row.low
+        have = (printed.available_gib or 0) * share
+        return f"another rank is the limit: about {have:.2f} GiB there would give this, {share:.0%} of what was printed"
+    return ""
+
+
+def formula_cause(allocation: Allocation) -> str:
+    """Why memory over printed tokens differs from the plain formula."""
+    padding = sum(group.padding_layers for group in allocation.groups)
+    kinds = {group.kind for group in allocation.groups}
+    if "state" in kinds:
+        return "states of fixed size share the blocks: a printed token pays for every group"
+    if padding:
+        return f"padding: {padding} padding layers"
+    if allocation.padding_bytes:
+        return f"padding: {allocation.padding_bytes} B of every block hold nothing"
+    if len(kinds) > 1 and allocation.kv_tokens_rule == "concurrency":
+        return "rule: windowed layers stop growing, the printed tokens depend on max_model_len"
+    return ""

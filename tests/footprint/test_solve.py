@@ -1,0 +1,87 @@
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nvdash.footprint.allocator import CacheRequest
+from nvdash.footprint.layers import layout
+from nvdash.footprint.roofline import DecodeBound, cache_read, weights_read
+from nvdash.footprint.solve import fewest, gain, longest_context, request_bytes, requests_that_fit
+from nvdash.footprint.weights import estimate
+from nvdash.readers import catalogue
+from nvdash.targets import GIB
+
+LLAMA_70B = catalogue.load().model("meta-llama/Llama-3.1-70B-Instruct").config
+LAYERS = layout(LLAMA_70B)
+
+
+def request(gib, flag="auto", **words):
+    return CacheRequest(release="0.33.0", kv_cache_dtype=flag, available_bytes=(int(gib * GIB),), **words)
+
+
+@pytest.mark.parametrize(("flag", "count"), [("auto", 10), ("fp8", 20), ("nvfp4", 35)])
+def test_requests_of_32k_in_100_gib(flag, count):
+    # 10, 5 and 2.8125 GiB a request
+    assert requests_that_fit(LAYERS, request(100, flag), 32_768) == count
+
+
+def test_the_longest_context_is_found_to_the_block():
+    # 4 requests in 100 GiB: 25 GiB each = 81,920 tokens of 327,680 B
+    assert longest_context(LAYERS, request(100), 4, 131_072) == 81_920
+    assert longest_context(LAYERS, request(1000), 1, 131_072) == 131_072
+    assert longest_context(LAYERS, request(0.001), 1, 131_072) == 0
+
+
+def test_nothing_is_solved_without_memory():
+    bare = CacheRequest(release="0.33.0")
+    assert requests_that_fit(LAYERS, bare, 1024) is None
+    assert longest_context(LAYERS, bare, 1, 1024) is None
+
+
+def test_nvfp4_holds_16_ninths_of_fp8_in_pure_attention():
+    assert gain(LAYERS, request(1), ("fp8", "nvfp4"), 32_768) == Fraction(16, 9)
+    assert gain(LAYERS, request(1), ("auto", "nvfp4"), 32_768) == Fraction(32, 9)
+
+
+def test_nvfp4_holds_only_1_6_times_fp8_in_a_hybrid_at_64k():
+    # 48 against 30 blocks; the pages differ by 0.13 % (memory-rules section 3, club-3090)
+    hybrid = layout(catalogue.load().model("Qwen/Qwen3.6-27B").config)
+    asked = CacheRequest(release="0.19.0", prefix_caching=True)
+    assert gain(hybrid, asked, ("fp8", "nvfp4"), 65_536) == pytest.approx(Fraction(8, 5), rel=0.002)
+
+
+def test_a_request_is_its_blocks_times_their_bytes():
+    assert request_bytes(LAYERS, request(1), 32_768) == 10 * GIB
+
+
+def test_the_fewest_that_fit_and_those_left_open():
+    assert fewest((1, 2, 4, 8), lambda count: {1: False, 2: None, 4: True}.get(count)) == (4, [2])
+    assert fewest((1, 2), lambda count: False) == (None, [])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 131_072), st.integers(1, 200))
+def test_more_memory_never_holds_fewer_requests(context, gib):
+    assert requests_that_fit(LAYERS, request(gib), context) <= requests_that_fit(LAYERS, request(gib + 1), context)
+
+
+@pytest.mark.parametrize(("gbs", "flag", "ms"), [(4800, "auto", 17.9), (4800, "nvfp4", 5.0), (1792, "fp8", 24.0)])
+def test_reading_262144_live_tokens_takes_at_least(gbs, flag, ms):
+    # numerics section 6, decode roofline
+    live = cache_read(LAYERS, CacheRequest(kv_cache_dtype=flag), LLAMA_70B, 262_144)
+    assert DecodeBound(0, live, gbs).step_ms == pytest.approx(ms, abs=0.05)
+
+
+def test_windows_are_read_only_up_to_their_width():
+    config = catalogue.load().model("google/gemma-3-1b-it").config
+    # 4 full layers and 22 of window 512; 1 head of 256, keys and values, 2 bytes: 1024 B
+    assert cache_read(layout(config), CacheRequest(), config, 4096) == (4 * 4096 + 22 * 512) * 1024
+
+
+def test_a_step_reads_only_the_experts_that_a_token_must_choose():
+    config = catalogue.load().model("Qwen/Qwen3-30B-A3B").config
+    weights = estimate(config, "bf16")
+    parts = weights.by_component
+    expected = parts["experts"] * 8 // 128 + sum(parts[name] for name in ("lm_head", "attention", "router", "norms"))
+    assert weights_read(weights, config) == expected
