@@ -68,6 +68,7 @@ def lines(answer: Mapping[str, Any]) -> Iterable[Any]:
     yield from (f"! conflict: {conflict}" for conflict in answer["conflicts"])
     yield ""
     yield stage_table(answer)
+    yield from _listed("Backends passed over", [tried_line(row) for row in answer["skipped_backends"]])
     yield from _listed("Conditions", answer["unmet_conditions"])
     yield from _listed("Taken for granted", answer["assumes"])
     yield from _listed("Warnings", _warnings(answer))
@@ -88,10 +89,13 @@ def stage_table(answer: Mapping[str, Any]) -> Any:
     table = Table(box=None, pad_edge=False, show_edge=False)
     for head in ("Stage", "Verdict", "Path", "Evidence", "Why"):
         table.add_column(head, overflow="fold")
+    before = ""
     for name, stage in answer["stages"].items():
         path = ", ".join(filter(None, (stage.get("backend"), stage["path"], stage["kernel"])))
         why = " ".join(filter(None, (stage["reason"], stage.get("note"))))
-        table.add_row(STAGES[name], str(VERDICTS[stage["verdict"]]), path, evidence_text(stage["evidence"]), why)
+        shown = "the same" if why and why == before else why
+        table.add_row(STAGES[name], str(VERDICTS[stage["verdict"]]), path, evidence_text(stage["evidence"]), shown)
+        before = why
     return table
 
 
@@ -104,6 +108,11 @@ def evidence_text(evidence: Mapping[str, Any] | None) -> str:
     if "file" in evidence:
         return f"{evidence['file']}:{evidence.get('line') or '?'} ({evidence.get('release') or evidence.get('commit')})"
     return str(evidence.get("url") or evidence.get("level"))
+
+
+def tried_line(row: Mapping[str, Any]) -> str:
+    """One backend that the selector skipped, why, and where that is written."""
+    return f"{row['backend']}: {row['reason'] or 'refused'} [{evidence_text(row['evidence'])}]"
 
 
 def nearest_line(change: Mapping[str, Any]) -> str:

@@ -59,9 +59,9 @@ class Condition:
         return f"{self.axis} {', '.join(words)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Statement:
-    """One fact over a run of releases."""
+    """One fact over a run of releases; each is itself only."""
 
     id: str
     framework: str

@@ -9,7 +9,7 @@ Values = dict[str, Any]
 
 
 def axis_values(combination: Combination) -> Values:
-    """Everything the combination fixes, by axis."""
+    """Everything the combination fixes, by axis; the last four are no axes and only travel along."""
     given: Values = {
         "backend": combination.backend,
         "prefill_backend": combination.prefill_backend or combination.backend,
@@ -24,8 +24,11 @@ def axis_values(combination: Combination) -> Values:
         "graphs": "eager" if combination.graphs is False else "default",
         "checkpoint_kv": combination.checkpoint_kv,
         "model_base": combination.model_base,
-        "sinks": combination.sinks,
         **(head_values(combination.heads) if combination.heads else {}),
+        "framework": combination.framework,
+        "release": combination.release,
+        "experts": combination.experts,
+        "model_dtype": combination.model_dtype,
     }
     if combination.sinks is not None:
         given["sinks"] = combination.sinks

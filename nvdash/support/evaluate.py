@@ -28,12 +28,11 @@ AUTO_BACKEND = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One combination against one release that was read."""
+    """What a question is asked of: one release that was read, and what was observed."""
 
     matrix: Matrix
     release: Release
     view: View
-    combination: Combination
     observations: Sequence[Observation]
 
 
@@ -43,27 +42,24 @@ def verdict(matrix: Matrix, combination: Combination, observations: Sequence[Obs
     release = rules.release(combination.release)
     if release is None or not release.is_read:
         return _unread(combination, nearest_read(rules, combination.release))
-    question = Question(matrix, release, view(rules, release.name), combination, observations)
-    return answer(question)
+    return answer(Question(matrix, release, view(rules, release.name), observations), axis_values(combination))
 
 
-def answer(question: Question) -> Verdict:
-    """The answer of a prepared question; `pivot` and `timeline` prepare many on one view."""
-    combination = question.combination
-    values = axis_values(combination) | {"framework": combination.framework, "release": combination.release}
-    model_dtype = combination.model_dtype or "the model's 16-bit type"
-    cache, word = resolve_cache(question.view, values, model_dtype)
+def answer(question: Question, values: Values) -> Verdict:
+    """The answer for the values of one combination; `pivot` asks many of one view."""
+    cache, word = resolve_cache(question.view, values)
     chosen, attention = _attention(question, values, cache, word)
-    weights = weights_stage(question.view, values, combination.experts)
-    weights = observed(weights, "weights", values, question.release.flashinfer, question.observations)
-    stages = {"weights": weights, **attention}
+    weights = weights_stage(question.view, values)
+    if question.observations:
+        weights = observed(weights, "weights", values, question.release.flashinfer, question.observations)
     resolved = {
-        "weights": Resolved(combination.weights, combination.weights),
+        "weights": Resolved(values.get("weights"), values.get("weights")),
         CACHE_AXIS: cache,
-        "backend": Resolved(combination.backend or AUTO_BACKEND, _backend_name(chosen)),
+        "backend": Resolved(values.get("backend") or AUTO_BACKEND, _backend_name(chosen)),
     }
     skipped = chosen[0].skipped if chosen else ()
-    return Verdict(worst(stage.verdict for stage in stages.values()), stages, resolved, skipped)
+    verdicts = (weights.verdict, *(stage.verdict for stage in attention.values()))
+    return Verdict(worst(verdicts), {"weights": weights, **attention}, resolved, skipped)
 
 
 def _attention(
@@ -80,7 +76,7 @@ def _attention(
     backends = {"prefill": pair[0].backend, "decode": pair[1].backend}
     asked = values | {f"{stage}_backend": name for stage, name in backends.items() if name}
     prefill = decode = _BackendStages(question, asked, pair[0])
-    if pair[1] != pair[0]:
+    if pair[1] is not pair[0]:
         decode = _BackendStages(question, asked, pair[1])
     written = [prefill.stage("kv_write")] + ([decode.stage("kv_write")] if decode is not prefill else [])
     stages = {
@@ -99,16 +95,12 @@ def _general_refusal(known: View, values: Values) -> StageVerdict | None:
 
 
 def _choose(question: Question, values: Values) -> tuple[Selection, Selection]:
-    combination = question.combination
-    named = None if combination.backend == AUTO_BACKEND else combination.backend
-    prefill, decode = combination.prefill_backend or named, combination.decode_backend or named
-    if prefill and decode:
-        return Selection(prefill), Selection(decode)
-    automatic = select_pair(question.view, values)
-    return (
-        Selection(prefill) if prefill else automatic[0],
-        Selection(decode) if decode else automatic[1],
-    )
+    prefill, decode = values.get("prefill_backend"), values.get("decode_backend")
+    if prefill and prefill == decode:
+        chosen = Selection(prefill)
+        return chosen, chosen
+    automatic = (None, None) if prefill and decode else select_pair(question.view, values)
+    return automatic[0] or Selection(prefill), automatic[1] or Selection(decode)
 
 
 class _BackendStages:
@@ -138,17 +130,27 @@ class _BackendStages:
         return observed(settled, name, self._values, release.flashinfer, question.observations)
 
     def _settled(self, name: str) -> tuple[StageVerdict, str | bool]:
-        """What the statements say, once for all stages when none of them tells stages apart."""
-        if self._alike and self._shared:
-            return self._shared
+        """What the statements say: once for all stages when none of them tells stages apart."""
+        if self._shared is None or not self._alike:
+            self._shared = self._remembered(name) if self._fits else self._judge(name)
+        return self._shared
+
+    def _remembered(self, name: str) -> tuple[StageVerdict, str | bool]:
+        """The same statements say the same of every cell of a grid."""
+        judged = self._question.view.judged
+        said = (self._choice.backend, "" if self._alike else name, *self._fits, *self._tags)
+        if said not in judged:
+            judged[said] = self._judge(name)
+        return judged[said]
+
+    def _judge(self, name: str) -> tuple[StageVerdict, str | bool]:
         result = outcome(self._fits, name)
         tags = [tag for tag in self._tags if name in tag.stage]
         applying = [fit.statement for fit in self._fits if not fit.open and name in fit.statement.stage]
         values = self._values
         missing = f"no rule for {values['backend']} with {values[CACHE_AXIS]} on {values['arch']}"
         settled = stage_of(result, applying, tags, self._choice.backend, missing)
-        self._shared = settled, flashinfer_path(result, tags)
-        return self._shared
+        return settled, flashinfer_path(result, tags)
 
 
 def _all_stages(stage: StageVerdict) -> dict[str, StageVerdict]:
@@ -158,6 +160,8 @@ def _all_stages(stage: StageVerdict) -> dict[str, StageVerdict]:
 def _backend_name(chosen: tuple[Selection, Selection] | None) -> str | None:
     if chosen is None:
         return None
+    if chosen[0] is chosen[1]:
+        return chosen[0].backend
     names = list(dict.fromkeys(choice.backend for choice in chosen))
     return names[0] if len(names) == 1 else " + ".join(name or "unknown" for name in names)
 

@@ -71,11 +71,12 @@ def _candidates(axis: str, item: Combination, matrix: Matrix) -> Iterator[str]:
 
 
 def _dtypes(item: Combination, matrix: Matrix) -> list[str]:
-    """By the difference in stored bits, the narrower one first."""
+    """Formats that keep at least as many bits first, each side by the difference."""
     formats = matrix.axes().get("kv_formats", {}).get(item.framework, {})
     names = cache_dtypes(matrix, item.framework, item.release)
     here = _bits(formats, item.kv_cache_dtype)
-    return sorted(names, key=lambda name: (abs(_bits(formats, name) - here), _bits(formats, name), name))
+    order = {name: number for number, name in enumerate(names)}
+    return sorted(names, key=lambda name: (_bits(formats, name) < here, abs(_bits(formats, name) - here), order[name]))
 
 
 def _bits(formats: dict[str, str], word: str) -> Fraction:

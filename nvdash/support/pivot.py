@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from nvdash.readers.matrix import Matrix, Release
-from nvdash.support.axes import axis_values
+from nvdash.support.axes import Values, axis_values
 from nvdash.support.evaluate import Question, answer
 from nvdash.support.observations import Observation
 from nvdash.support.resolve import CACHE_AXIS
@@ -32,7 +32,7 @@ class Cell:
     layer: str | None
     backend: str | None
     reason: str | None
-    evidence: dict[str, Any] | None
+    evidence: Mapping[str, Any] | None
     since: str | None = None
     """The first release of the stretch that has this verdict, `≤` where it may have begun earlier."""
 
@@ -43,7 +43,7 @@ class Cell:
             "layer": self.layer,
             "backend": self.backend,
             "reason": self.reason,
-            "evidence": self.evidence,
+            "evidence": dict(self.evidence) if self.evidence else None,
             "since": self.since,
         }
 
@@ -72,13 +72,23 @@ def cube(
 ) -> dict[tuple[str, ...], Cell]:
     """The verdict of every combination of these axes' values."""
     views = _Views(matrix, combination, set(axes), observations)
+    base = axis_values(combination)
+    changes = [{value: _values_of(combination, axis, value) for value in names} for axis, names in axes.items()]
     cells = {}
-    for values in product(*axes.values()):
-        changes = [change(axis, value) for axis, value in zip(axes, values, strict=True)]
-        item = replace(combination, **{name: value for part in changes for name, value in part.items()})
-        cell = _cell(views.verdict(item), stage)
-        cells[values] = replace(cell, since=_since(views, item, cell, stage)) if with_since else cell
+    for names in product(*axes.values()):
+        values = dict(base)
+        for part, name in zip(changes, names, strict=True):
+            values |= part[name]
+        cell = _cell(views.verdict(values), stage)
+        cells[names] = replace(cell, since=_since(views, values, cell, stage)) if with_since else cell
     return cells
+
+
+def _values_of(combination: Combination, axis: str, value: str) -> Values:
+    """What a value of a grid's axis fixes, beside what the combination fixes without it; None leaves an axis open."""
+    before = axis_values(combination)
+    after = axis_values(replace(combination, **change(axis, value)))
+    return {name: after.get(name) for name in before.keys() | after.keys() if after.get(name) != before.get(name)}
 
 
 def change(axis: str, value: str) -> dict[str, Any]:
@@ -104,13 +114,12 @@ class _Views:
         self._fixed = {axis: value for axis, value in axis_values(combination).items() if axis not in freed}
         self._narrowed: dict[str, View] = {}
 
-    def verdict(self, combination: Combination) -> Verdict | None:
+    def verdict(self, values: Values) -> Verdict | None:
         """The verdict, or None for a release that was not read."""
-        release = self.rules.release(combination.release)
+        release = self.rules.release(values["release"])
         if release is None or not release.is_read:
             return None
-        known = self._view(release)
-        return answer(Question(self._matrix, release, known, combination, self._observations))
+        return answer(Question(self._matrix, release, self._view(release), self._observations), values)
 
     def _view(self, release: Release) -> View:
         if release.name not in self._narrowed:
@@ -122,21 +131,20 @@ def _cell(found: Verdict | None, stage: str | None) -> Cell:
     if found is None:
         return Cell("unknown", None, None, "this release was not read", None)
     decides = found.stages[stage] if stage else found.deciding
-    evidence = dict(decides.evidence) if decides.evidence else None
     backend = found.backend if decides.verdict != "refused" else None
-    return Cell(decides.verdict, decides.layer, backend, decides.reason, evidence)
+    return Cell(decides.verdict, decides.layer, backend, decides.reason, decides.evidence)
 
 
-def _since(views: _Views, item: Combination, cell: Cell, stage: str | None) -> str | None:
+def _since(views: _Views, values: Values, cell: Cell, stage: str | None) -> str | None:
     """Walk back from the asked release while the verdict stays the same."""
     releases = views.rules.releases
-    here = next((number for number, release in enumerate(releases) if release.name == item.release), None)
+    here = next((number for number, release in enumerate(releases) if release.name == values["release"]), None)
     if here is None or not releases[here].is_read:
         return None
     first = here
     while first > 0 and releases[first - 1].is_read:
-        before = _cell(views.verdict(replace(item, release=releases[first - 1].name)), stage)
-        if before.verdict != cell.verdict:
+        before = views.verdict({**values, "release": releases[first - 1].name})
+        if _cell(before, stage).verdict != cell.verdict:
             return releases[first].name
         first -= 1
     return f"≤{releases[first].name}"

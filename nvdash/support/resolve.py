@@ -8,14 +8,15 @@ from nvdash.support.view import View
 AUTO = "auto"
 MODEL_DTYPE = "model_dtype"
 CACHE_AXIS = "kv_cache_dtype"
+UNNAMED_DTYPE = "the model's 16-bit type"
 UNREAD_SCHEME = "what auto becomes is unknown: the checkpoint's kv_cache_scheme was not read"
 
 
-def resolve_cache(view: View, values: Values, model_dtype: str) -> tuple[Resolved, str | None]:
+def resolve_cache(view: View, values: Values) -> tuple[Resolved, str | None]:
     """The resolved dtype, and the word that statements use for it (None when it cannot be told)."""
     requested = values[CACHE_AXIS]
-    rules = [item for item in view.resolve if item.axis == CACHE_AXIS]
-    fits = sorted(matches(rules, values), key=lambda fit: -len(fit.statement.when))
+    model_dtype = values.get("model_dtype") or UNNAMED_DTYPE
+    fits = sorted(matches(view.cache_rules, values), key=lambda fit: -len(fit.statement.when))
     certain = next((fit.statement for fit in fits if not fit.open), None)
     if certain is not None:
         named = str(certain.becomes)

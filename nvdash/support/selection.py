@@ -4,6 +4,7 @@ A constructor or kernel that fails later does not make the selector skip a backe
 the choice and stays a trap. A backend nobody knows about hides everything behind it.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -96,11 +97,17 @@ def _accepted(backend: str, outcomes: Sequence[Outcome], skipped: Sequence[tuple
 def _none_left(skipped: Sequence[tuple[Refusal, Statement]]) -> Selection:
     """Every backend refuses: the most specific refusal is the evidence, all reasons are told."""
     refusals = tuple(refusal for refusal, _ in skipped)
-    telling, _ = max(skipped, key=lambda pair: len(pair[1].when))
-    reasons = "; ".join(f"{refusal.backend}: {refusal.reason or 'refused'}" for refusal in refusals)
-    reason = f"no backend of the release's list accepts it ({reasons})"
+    telling, _ = min(skipped, key=lambda pair: _breadth(pair[1]))
+    reason = f"no backend of the release's list accepts it; {telling.backend}: {telling.reason or 'refused'}"
     refused = StageVerdict("refused", layer="selector", reason=reason, evidence=telling.evidence)
     return Selection(None, refusals, refused)
+
+
+def _breadth(statement: Statement) -> tuple[int, int]:
+    """How many cache dtypes a refusal names (none: all of them), then how few conditions it has."""
+    limit = statement.limits.get("kv_cache_dtype")
+    named = len(limit.any_of) if limit and limit.any_of else sys.maxsize
+    return named, -len(statement.when)
 
 
 def select_pair(view: View, values: Values) -> tuple[Selection, Selection]:

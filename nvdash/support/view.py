@@ -11,6 +11,7 @@ from nvdash.readers.matrix import Rules
 from nvdash.readers.statements import Condition, Statement
 from nvdash.support.axes import Values
 from nvdash.support.matching import Match, matches
+from nvdash.support.values import StageVerdict
 
 BACKEND = "backend"
 
@@ -25,6 +26,15 @@ class View:
         self.tag = self._of_kind("tag")
         self.quant = self._of_kind("quant")
         self._support = self._of_kind("support")
+        weighing = [*self.quant, *(item for item in self.tag if "weights" in item.stage)]
+        limited = {axis for item in weighing for axis in item.limits}
+        self.weight_axes = ("weights", "arch", "experts", *sorted(limited - {"weights", "arch"}))
+        """The axes that the weights stage depends on."""
+        self.weight_stages: dict[tuple[object, ...], StageVerdict] = {}
+        """The weights stages that were judged so far."""
+        self.judged: dict[tuple[object, ...], tuple[StageVerdict, str | bool]] = {}
+        """What sets of statements say of a backend's stages, as far as it was asked."""
+        self.cache_rules = tuple(item for item in self.resolve if item.axis == "kv_cache_dtype")
         self._by_backend: dict[str | None, tuple[Statement, ...]] = {}
         self._tags_of: dict[str, tuple[Statement, ...]] = {}
 

@@ -13,17 +13,24 @@ WIDE = ("bf16", "bfloat16", "fp16", "float16")
 WEIGHTS_STAGE = "weights"
 
 
-def weights_stage(view: View, values: Values, has_experts: bool | None) -> StageVerdict:
-    """The worst of the layers that the model has; both parts are shown where they are known apart."""
+def weights_stage(view: View, values: Values) -> StageVerdict:
+    """The worst of the layers that the model has; remembered for equal values of the axes that matter."""
+    key = tuple(values.get(axis) for axis in view.weight_axes)
+    if key not in view.weight_stages:
+        view.weight_stages[key] = _stage(view, values)
+    return view.weight_stages[key]
+
+
+def _stage(view: View, values: Values) -> StageVerdict:
+    """Both parts are shown where they are known apart."""
     fits = matches(view.quant, values)
     if not fits:
         return _without_rule(values)
-    split = any(fit.statement.part for fit in fits)
-    if not split:
+    if not any(fit.statement.part for fit in fits):
         return _part(fits, values, view)
-    parts = {
-        part: _part(_about(fits, part), values, view) for part in PARTS if part == "linear" or has_experts is not False
-    }
+    has_experts = values.get("experts")
+    shown = [part for part in PARTS if part == "linear" or has_experts is not False]
+    parts = {part: _part(_about(fits, part), values, view) for part in shown}
     counted = [stage for part, stage in parts.items() if part == "linear" or has_experts]
     whole = min(counted, key=lambda stage: RANK[stage.verdict])
     return StageVerdict(**{name: getattr(whole, name) for name in _COPIED}, parts=parts)

@@ -44,7 +44,11 @@ def test_when_every_backend_refuses_the_selector_refuses_with_each_reason(make_m
     found = verdict(make_matrix([priority(["FLASH_ATTN", "FLASHINFER"]), FLASH_ATTN_NO, specific]), nvfp4_on_sm120)
     assert (found.verdict, found.layer, found.backend) == ("refused", "selector", None)
     assert found.deciding.evidence["line"] == 447
-    assert "FLASH_ATTN: fa says no; FLASHINFER: fi-no says no" in found.deciding.reason
+    assert found.deciding.reason == "no backend of the release's list accepts it; FLASHINFER: fi-no says no"
+    assert [(item.backend, item.reason) for item in found.skipped] == [
+        ("FLASH_ATTN", "fa says no"),
+        ("FLASHINFER", "fi-no says no"),
+    ]
 
 
 def test_an_unknown_backend_before_the_winner_hides_it(make_matrix, nvfp4_on_sm120):
