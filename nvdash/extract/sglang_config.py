@@ -5,17 +5,20 @@ on a stand-in for the server's arguments; then the backend's creation function i
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from nvdash.extract.interp import Interpreter, Path, Raised, TooDeep
+from nvdash.extract.frames import Path, Raised, TooDeep
+from nvdash.extract.interp import Interpreter
 from nvdash.extract.sglang_facts import COMMON, OVERRIDES, REGISTRY, RUNNER, SERVER_ARGS, SRT, capability_majors
 from nvdash.extract.source import ExtractError, Tree, bound_names
 from nvdash.extract.values import Bound, ClassRef, FunctionRef, Instance, Native, Stub, Unknown
 
 Used = set[str]
 ARCHITECTURES = ("sm75", "sm80", "sm86", "sm89", "sm90", "sm100", "sm103", "sm110", "sm120", "sm121")
+FAMILIES = {"sm86": "sm80", "sm89": "sm80", "sm103": "sm100", "sm121": "sm120"}
 PIPELINE = f"{SRT}/arg_groups/pipeline.py"
 CONTEXT = f"{SRT}/runtime_context.py"
 
@@ -235,15 +238,26 @@ class Configuration:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.defaults = {**ARGUMENT_DEFAULTS, **argument_defaults(tree), "model_config": Stub("model")}
+        self.defaults = {**ARGUMENT_DEFAULTS, **argument_defaults(tree), "model_config": Stub("model"),
+                         "cuda_graph_config": Stub("graphs")}
         self.record = ClassRef(tree.module_at(SERVER_ARGS), _class(tree, SERVER_ARGS, "ServerArgs"))
         self.steps = list(_steps(tree, self.record))
         self.creators = creators(tree)
         self._runs: dict[tuple[str, bool], ArgumentRun] = {}
         self._created: dict[tuple[str, bool, str], Refusal | None] = {}
+        self._asked: dict[Question, Outcome] = {}
 
     def ask(self, question: Question) -> Outcome:
-        """The outcome on which every way through the handlers agrees; an empty one where they do not."""
+        """The outcome on which every way through the handlers agrees; an empty one where they do not.
+
+        Probes and guards of these handlers read the major capability only, so one architecture stands for its family.
+        """
+        family = replace(question, arch=FAMILIES.get(question.arch, question.arch))
+        if family not in self._asked:
+            self._asked[family] = self._evaluate(family)
+        return self._asked[family]
+
+    def _evaluate(self, question: Question) -> Outcome:
         run = self._run(question.arch, question.mla)
         run.steps = self.steps
         arguments = {**self.defaults, "kv_cache_dtype": question.kv_cache_dtype, "attention_backend": question.backend,
@@ -254,7 +268,7 @@ class Configuration:
     def _outcome(self, path: Path, question: Question) -> Outcome:
         if path.raised is not None:
             file, line = path.raised.place
-            return Outcome(Refusal("config", path.raised.message, file, line)) if file else Outcome()
+            return Outcome(Refusal("config", reason(path.raised.message), file, line)) if file else Outcome()
         state = path.value
         if isinstance(state, Unknown):
             return Outcome()
@@ -284,7 +298,7 @@ class Configuration:
         error = raised.pop()
         if raised or error is None or not error.place[0]:
             return None
-        return Refusal("constructor", error.message, *error.place)
+        return Refusal("constructor", reason(error.message), *error.place)
 
     def _run(self, arch: str, mla: bool) -> ArgumentRun:
         if (arch, mla) not in self._runs:
@@ -306,6 +320,14 @@ class CreationRun(Interpreter):
     def call(self, function: Any, args: list[Any], kwargs: dict[str, Any], depth: int) -> Any:
         """A backend that would be built ends the question: what its constructor does is not asked here."""
         return Unknown(function.name) if isinstance(function, ClassRef) else super().call(function, args, kwargs, depth)
+
+
+GIVEN = re.compile(r",? (?:but |instead )?got\b.*|; got\b.*|'[\w.]+'", re.DOTALL)
+
+
+def reason(message: str) -> str:
+    """A refusal in the release's own words, without the values that it was given: one reason for all of them."""
+    return GIVEN.sub("", message).replace("  ", " ").strip()
 
 
 def argument_defaults(tree: Tree) -> dict[str, Any]:

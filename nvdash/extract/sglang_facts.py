@@ -286,9 +286,16 @@ def _mla_pool_format(tree: Tree) -> Found | None:
     return None
 
 
-def _pinned_flashinfer(tree: Tree) -> Found | None:
+def pinned_flashinfer(tree: Tree) -> tuple[str, str, int] | None:
+    """The FlashInfer release that the wheel's metadata pins, and the line of METADATA."""
     hit = first_line(tree, ("METADATA",), r"^Requires-Dist: flashinfer[-_]python(?:\[[^\]]*\])?\s*\(?==\s*([^\s;)]+)")
-    return (hit[2][1], "METADATA", None) if hit else None
+    return (hit[2][1], hit[0], hit[1]) if hit else None
+
+
+def _pin(tree: Tree) -> Found | None:
+    """The pin as a fact: it belongs to the whole of METADATA, not to a line."""
+    pin = pinned_flashinfer(tree)
+    return (pin[0], pin[1], None) if pin else None
 
 
 def quantisation(tree: Tree) -> Iterator[Fact]:
@@ -300,26 +307,44 @@ def quantisation(tree: Tree) -> Iterator[Fact]:
         for node in tree.module_at(path).tree.body:
             if isinstance(node, ast.ClassDef):
                 methods = {m.name: m for m in node.body if isinstance(m, ast.FunctionDef)}
-                returned = _returned(methods.get("get_min_capability"))
                 name = _method_name(full.stem, node.name, methods)
-                if returned and name and name not in seen:
-                    seen.add(name)
-                    yield Fact(f"quant.{name}.min_capability", returned[0], path, returned[1])
+                for suffix, number, line in _capabilities(methods.get("get_min_capability")) if name else ():
+                    named = suffix or name
+                    if named not in seen:
+                        seen.add(str(named))
+                        yield Fact(f"quant.{named}.min_capability", number, path, line)
+
+
+VENDORS = ("musa", "hip", "npu", "xpu", "cpu")
+"""Other platforms: a test that names one of them is false on an NVIDIA GPU."""
+
+
+def _capabilities(function: ast.FunctionDef | None) -> Iterator[tuple[str, int, int]]:
+    """What `get_min_capability` returns on an NVIDIA GPU: one number, or one for MXFP8 and one for plain FP8."""
+    for node in function.body if function else ():
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield from _branches(node.value, node.lineno)
+
+
+def _branches(node: ast.expr, line: int) -> Iterator[tuple[str, int, int]]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        yield "", node.value, line
+    elif isinstance(node, ast.IfExp):
+        test = ast.unparse(node.test)
+        if "use_mxfp8" in test:
+            yield from (("mxfp8", number, at) for _, number, at in _branches(node.body, line))
+            yield from _branches(node.orelse, line)
+        elif any(vendor in test for vendor in VENDORS):
+            yield from _branches(node.body if test.startswith("not ") else node.orelse, line)
 
 
 def _method_name(stem: str, class_name: str, methods: dict[str, ast.FunctionDef]) -> str | None:
     if stem.startswith("compressed_tensors_"):
         return None if class_name.startswith("_") else f"compressed_tensors.{stem.removeprefix('compressed_tensors_')}"
-    named = _returned(methods.get("get_name"))
-    return named[0] if named and isinstance(named[0], str) else None
-
-
-def _returned(function: ast.FunctionDef | None) -> tuple[Any, int] | None:
-    """The literal that a function returns in its only statement, with its line."""
-    body = [n for n in function.body if not isinstance(n, ast.Expr)] if function else []
-    if len(body) == 1 and isinstance(body[0], ast.Return) and isinstance(body[0].value, ast.Constant):
-        return body[0].value.value, body[0].lineno
-    return None
+    named = methods.get("get_name")
+    returns = [n for n in ast.walk(named) if isinstance(n, ast.Return)] if named else []
+    words = [n.value for n in ast.walk(returns[-1]) if isinstance(n, ast.Constant)] if returns else []
+    return str(words[-1]) if words else None
 
 
 FAMILIES: tuple[tuple[str, Finder], ...] = (
@@ -368,7 +393,7 @@ FAMILIES: tuple[tuple[str, Finder], ...] = (
     ("log.pool", _pool_log),
     ("log.fp4_recipe", _recipe_log),
     ("log.nvfp4_paths", _message_text((CACHE_HOOK,), r"^NVFP4 prefill dequant dtype: %s")),
-    ("requires.flashinfer", _pinned_flashinfer),
+    ("requires.flashinfer", _pin),
 )
 
 
