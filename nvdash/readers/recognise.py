@@ -82,6 +82,8 @@ JSON_FORMATS = (
     JsonFormat("llama-benchy", "llama-benchy", "results.llama:benchy", ("latency_mode", "benchmarks.0.pp_throughput")),
     JsonFormat("longbench-v2", "LongBench v2 predictions", "results.longctx:longbench_v2",
                ("pred", "judge", "difficulty", "length"), asks="quality"),
+    JsonFormat("ruler-predictions", "RULER predictions", "results.longctx:predictions",
+               ("index", "pred", "outputs"), ("others", "truncation"), asks="nothing"),
     JsonFormat("model-config", "model config.json", "results.sidefile:config",
                (), ("architectures", "model_type"), ("results",), asks="nothing"),
 )  # fmt: skip
@@ -121,6 +123,8 @@ TEXT_FORMATS = (
     _text("ruler", "RULER summary.csv", "results.longctx:ruler", r"^(?:\d+,)?Tasks,.*\n(?:\d+,)?Score,", "quality"),
     _text("flashinfer-benchmark-log", "flashinfer_benchmark log", "results.flashinfer:log",
           r"^\[(?:INFO|PERF)\].*(?:FlashInfer version:|median time)|^\[VVERBOSE\] gpu_name", "kernel"),
+    _text("console", "console output of vllm bench serve or SGLang bench_serving", "results.tables:console",
+          r"^=+ Serving Benchmark Result =+"),
     _text("trtllm-bench-stdout", "trtllm-bench output", "results.trtllm:stdout", r"^= PERFORMANCE OVERVIEW"),
     _text("sglang-log", "SGLang server log", "logs:sglang_log",
           r"KV Cache is allocated|max_total_num_tokens=|Load weight (?:begin|end)\.|server_args=ServerArgs\(",
@@ -137,16 +141,19 @@ TEXT_FORMATS = (
 )  # fmt: skip
 
 
+LONGBENCH = JsonFormat("longbench", "LongBench result.json", "results.longctx:longbench", asks="quality")
+"""An object whose keys are LongBench's tasks and nothing else."""
 SIDE_FILE = JsonFormat("side-file", "manifest of a run (JSON)", "results.sidefile:manifest", asks="nothing")
 """What a JSON file is taken for when no signature fits and enough of its keys are known words."""
 
 
 def json_format(record: Mapping[str, Any]) -> JsonFormat | None:
     """The format of a file whose first record this is."""
+    from nvdash.readers.results.longctx import is_longbench
     from nvdash.readers.results.sidefile import is_manifest
 
     known = next((entry for entry in JSON_FORMATS if entry.fits(record)), None)
-    return known or (SIDE_FILE if is_manifest(record) else None)
+    return known or (LONGBENCH if is_longbench(record) else SIDE_FILE if is_manifest(record) else None)
 
 
 def text_format(text: str) -> TextFormat | None:
@@ -156,4 +163,4 @@ def text_format(text: str) -> TextFormat | None:
 
 def titles() -> list[str]:
     """Every format that is understood, for a refusal."""
-    return list(dict.fromkeys(entry.title for entry in (*JSON_FORMATS, SIDE_FILE, *TEXT_FORMATS)))
+    return list(dict.fromkeys(entry.title for entry in (*JSON_FORMATS, LONGBENCH, SIDE_FILE, *TEXT_FORMATS)))

@@ -17,6 +17,11 @@ _NOT_CONTROLS = frozenset({"backend", "max_concurrency", "request_rate", "rate",
 """Keys of the client that another tool uses for the server."""
 
 
+def serve_controls(record: Record) -> dict[str, Any]:
+    """Controls among the keys of a result: metadata that a user gave, overrides of a sweep."""
+    return controls(record, _NOT_CONTROLS)
+
+
 def serve(records: Sequence[Record], where: str) -> Reading:
     """`vllm bench serve`, and `vllm bench sweep serve`, which adds its overrides to the same keys."""
     runs, warnings = measured_runs(where, map(_serve_values, records))
@@ -27,11 +32,11 @@ def _serve_values(record: Record) -> dict[str, Any]:
     completed = record.get("completed")
     goodput = record.get("request_goodput", record.get("request_goodput:"))
     return {
-        **controls(record, _NOT_CONTROLS),
+        **serve_controls(record),
         "kind": "pooling" if "input_sequence_throughput" in record else "serving",
         "model": record.get("model_id"),
         "tokenizer": record.get("tokenizer_id"),
-        "started_at": _started(record.get("date")),
+        "started_at": started(record.get("date")),
         "label": record.get("label"),
         "backend": record.get("endpoint_type", record.get("backend")),
         "run_number": record.get("run_number"),
@@ -77,7 +82,8 @@ def _latencies(record: Record) -> dict[str, Any]:
     return fields
 
 
-def _started(date: Any) -> str | None:
+def started(date: Any) -> str | None:
+    """The local time that vLLM writes as YYYYMMDD-HHMMSS, as ISO text."""
     match = _DATE.match(str(date))
     return "{}-{}-{}T{}:{}:{}".format(*match.groups()) if match else None
 
@@ -95,7 +101,7 @@ def _latency_values(record: Record) -> dict[str, Any]:
         return record.get("avg_latency") if name == "mean" else percentiles.get(name.removeprefix("p"))
 
     return {
-        **controls(record, _NOT_CONTROLS),
+        **serve_controls(record),
         "kind": "latency",
         "model": record.get("model_id"),
         "latency_ms": scaled(record.get("avg_latency"), MS_PER_S),
@@ -111,7 +117,7 @@ def throughput(records: Sequence[Record], where: str) -> Reading:
 
 def _throughput_values(record: Record) -> dict[str, Any]:
     return {
-        **controls(record, _NOT_CONTROLS),
+        **serve_controls(record),
         "kind": "throughput",
         "model": record.get("model_id"),
         "duration_s": record.get("elapsed_time"),

@@ -1,0 +1,160 @@
+"""SGLang: bench_serving with the server's own configuration inside, bench_one_batch and bench_one_batch_server.
+
+`server_info` holds what was requested, `internal_states` what is in effect. `concurrency` is the mean that was reached.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nvdash.readers.aliases import controls
+from nvdash.readers.record import Reading, Run, make_run, to_number
+from nvdash.readers.results.common import MS_PER_S, Record, distribution, items, mapping, measured_runs, ratio, scaled
+
+_LATENCY_KEYS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2e_latency"}
+
+
+def serving(records: Sequence[Record], where: str) -> Reading:
+    """`bench_serving`: one run per line."""
+    runs, warnings = measured_runs(where, (_serving_values(record, where) for record in records))
+    return Reading(runs, warnings=warnings)
+
+
+def _serving_values(record: Record, where: str) -> dict[str, Any]:
+    completed = record.get("completed")
+    rate = record.get("request_rate")
+    return {
+        "kind": "serving",
+        "tag": record.get("tag"),
+        "model": record.get("model") or record.get("model_id"),
+        "framework": "sglang" if str(record.get("backend", "")).startswith("sglang") else None,
+        "backend": record.get("backend"),
+        "dataset": record.get("dataset_name"),
+        "isl_target": record.get("random_input_len"),
+        "osl_target": record.get("random_output_len"),
+        "strategy": rate if isinstance(rate, str) and to_number(rate) is None else None,
+        "request_rate_rps": rate,
+        "max_concurrency": record.get("max_concurrency"),
+        "num_prompts": record.get("num_prompts"),
+        "mean_concurrency": record.get("concurrency"),
+        "duration_s": record.get("duration"),
+        "requests_completed": completed,
+        "input_tokens_total": record.get("total_input_tokens"),
+        "output_tokens_total": record.get("total_output_tokens"),
+        "isl_mean": ratio(record.get("total_input_tokens"), completed),
+        "osl_mean": ratio(record.get("total_output_tokens"), completed),
+        "request_throughput_rps": record.get("request_throughput"),
+        "input_tok_s": record.get("input_throughput"),
+        "output_tok_s": record.get("output_throughput"),
+        "total_tok_s": record.get("total_throughput", record.get("total_token_throughput")),
+        "peak_output_tok_s": record.get("max_output_tokens_per_s"),
+        "peak_concurrent_requests": record.get("max_concurrent_requests"),
+        "spec_decode_acceptance_length": record.get("accept_length"),
+        **_latencies(record),
+        **_server_values(record.get("server_info"), where),
+    }
+
+
+def _latencies(record: Record) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for latency, key in _LATENCY_KEYS.items():
+
+        def value_of(name: str, key: str = key) -> Any:
+            return record.get(f"{'median' if name == 'p50' else name}_{key}_ms")
+
+        fields |= distribution(latency, value_of)
+    return fields
+
+
+def _server_values(info: Any, where: str) -> dict[str, Any]:
+    """Controls of one server, or of the two sides of a disaggregated one."""
+    if isinstance(info, Mapping) and any(isinstance(info.get(side), list) for side in ("prefill", "decode")):
+        sides = {side: items(info.get(side)) for side in ("prefill", "decode")}
+        found: dict[str, Any] = {side: _side(states[0], where) for side, states in sides.items() if states}
+        first = next((states[0] for states in sides.values() if states), {})
+        common = {name: _server(first).get(name) for name in ("model", "version", "framework")}
+        return {**common, **found, "disaggregated": True}
+    return _server(mapping(info)) if info else {}
+
+
+def _side(info: Record, where: str) -> Run:
+    return make_run(where, **_server(info))
+
+
+def _server(info: Record) -> dict[str, Any]:
+    states = items(info.get("internal_states"))
+    state = states[0] if states else {}
+    effective = {**info, **{key: value for key, value in state.items() if value is not None}}
+    memory = mapping(state.get("memory_usage"))
+    prefill, decode = effective.get("prefill_attention_backend"), effective.get("decode_attention_backend")
+    both = effective.get("attention_backend")
+    disabled = effective.get("disable_radix_cache")
+    return {
+        **{name: value for name, value in controls(effective).items() if name not in _OWN_WORDS},
+        "framework": "sglang",
+        "version": info.get("version"),
+        "model": effective.get("model_path"),
+        "weight_format": effective.get("quantization"),
+        "kv_cache_dtype_requested": info.get("kv_cache_dtype"),
+        "attention_backend": prefill if prefill and prefill == decode else both,
+        "attention_backend_prefill": prefill or both,
+        "attention_backend_decode": decode or both,
+        "scheduling_policy": effective.get("schedule_policy"),
+        "radix_cache_enabled": not disabled if isinstance(disabled, bool) else None,
+        "kv_tokens": memory.get("token_capacity", info.get("max_total_num_tokens")),
+        "weights_gib": memory.get("weight"),
+        "kv_allocated_gib": memory.get("kvcache"),
+        "cuda_graph_gib": memory.get("graph"),
+    }
+
+
+_OWN_WORDS = frozenset({"dataset", "workload", "request_rate_rps", "moe_backend", "prefix_hit_rate", "quantization"})
+"""Names that a server's settings do not state about a run."""
+
+
+def one_batch(records: Sequence[Record], where: str) -> Reading:
+    """`bench_one_batch`: seconds of one prefill and of the median decode step."""
+    runs, warnings = measured_runs(where, map(_one_batch_values, records))
+    return Reading(runs, warnings=warnings)
+
+
+def _batch_values(record: Record) -> dict[str, Any]:
+    return {
+        "kind": "latency",
+        "framework": "sglang",
+        "tag": record.get("run_name"),
+        "batch_size": record.get("batch_size"),
+        "isl_target": record.get("input_len"),
+        "osl_target": record.get("output_len"),
+        "total_tok_s": record.get("overall_throughput"),
+    }
+
+
+def _one_batch_values(record: Record) -> dict[str, Any]:
+    return {
+        **_batch_values(record),
+        "prefill_ms": scaled(record.get("prefill_latency"), MS_PER_S),
+        "prefill_tok_s": record.get("prefill_throughput"),
+        "tpot_p50_ms": scaled(record.get("median_decode_latency"), MS_PER_S),
+        "decode_tok_s": record.get("median_decode_throughput"),
+        "latency_ms": scaled(record.get("total_latency"), MS_PER_S),
+    }
+
+
+def one_batch_server(records: Sequence[Record], where: str) -> Reading:
+    """`bench_one_batch_server`: seconds of one batch through the server."""
+    runs, warnings = measured_runs(where, map(_one_batch_server_values, records))
+    return Reading(runs, warnings=warnings)
+
+
+def _one_batch_server_values(record: Record) -> dict[str, Any]:
+    hits = to_number(record.get("cache_hit_rate"))
+    return {
+        **_batch_values(record),
+        "latency_ms": scaled(record.get("latency"), MS_PER_S),
+        "ttft_ms": scaled(record.get("last_ttft"), MS_PER_S),
+        "input_tok_s": record.get("input_throughput"),
+        "output_tok_s": record.get("output_throughput"),
+        "decode_tok_s": record.get("steady_state_output_throughput"),
+        "spec_decode_acceptance_length": record.get("acc_length"),
+        "prefix_hit_rate": hits if hits is not None and 0 <= hits <= 1 else None,
+    }
