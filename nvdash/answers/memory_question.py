@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nvdash.errors import NvdashError, UsageError, did_you_mean
+from nvdash.errors import NvdashError, UnknownError, UsageError, did_you_mean
 from nvdash.footprint.caches import Layout
 from nvdash.footprint.layers import layout
 from nvdash.footprint.request import CacheRequest, Draft
-from nvdash.footprint.weights import Weights, estimate, weight_format
+from nvdash.footprint.weights import Weights, estimate
 from nvdash.readers import catalogue
 from nvdash.readers.config import text_tower
 from nvdash.targets import GIB, Checkpoint, Gpu, Model
@@ -16,6 +16,7 @@ from nvdash.targets import GIB, Checkpoint, Gpu, Model
 FRAMEWORK_ALIASES = {"trtllm": "tensorrt-llm"}
 WIDE_FLAGS = ("auto", "bfloat16", "float16", "bf16", "fp16", "half")
 """Cache flags that mean the model's own 16-bit type, whatever word a release uses for it."""
+WIDE_WEIGHTS = ("bf16", "fp16", "fp32")
 SOLVABLE = ("context", "concurrency", "gpus", "kv-cache-dtype")
 FLAGS = frozenset(
     (
@@ -160,18 +161,34 @@ def _weights(given: Mapping[str, Any], model: Model, notes: list[str]) -> tuple[
         notes.append(f"no weight format was named: {word}, that of {model.checkpoints[0].repository}, is used")
     if word is None:
         return None, model.asked
-    format_ = weight_format(str(word))
+    format_ = weight_format(str(word), model)
     checkpoint = model.checkpoint(format_) or model.checkpoint(str(word))
-    if checkpoint is None and format_ not in ("bf16", "fp16", "fp32"):
+    if checkpoint is None and format_ not in WIDE_WEIGHTS:
         notes.append(f"no {format_} checkpoint of {model.name} is known; a checkpoint does not become {word} by a flag")
     return format_, checkpoint
+
+
+def weight_format(word: str, model: Model) -> str:
+    """The stored format that a format, a 16-bit word or a quantisation flag names, by the axes of the matrix."""
+    from nvdash.readers.matrix import read_axes
+
+    axes = read_axes()
+    formats, flags = axes.get("weights", {}), axes.get("weight_flags", {})
+    named = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}.get(word, word)
+    if named in formats:
+        return named
+    if named not in flags:
+        hint = did_you_mean(word, [*formats, *flags])
+        raise UnknownError(f"weights {word!r}", "a weight format or a quantisation flag", "no such name", hint)
+    checkpoint = model.checkpoint(word)
+    return str(flags[named] or (checkpoint.weights if checkpoint else word))
 
 
 def cache_flag(flag: str, checkpoint: Checkpoint | None, layers: Layout, notes: list[str]) -> str:
     """The cache flag as it resolves: `auto` follows the checkpoint, a 16-bit word means the model's own type."""
     if flag not in WIDE_FLAGS:
         return flag
-    if flag != "auto" or checkpoint is None or checkpoint.weights in ("bf16", "fp16", "fp32"):
+    if flag != "auto" or checkpoint is None or checkpoint.weights in WIDE_WEIGHTS:
         return "auto"
     if checkpoint.kv_cache_scheme:
         notes.append(f"auto becomes {checkpoint.kv_cache_scheme}: the checkpoint's config asks for it")

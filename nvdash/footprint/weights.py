@@ -34,18 +34,6 @@ Dense models, and every other format, have all linear layers of the decoder narr
 PACKED_INTEGERS = {"awq": 4, "gptq": 4, "int4": 4}
 """Integer formats with a 16-bit scale and a zero of the weight's own bits per group."""
 DEFAULT_GROUP = 128
-FLAG_FORMATS = {
-    "modelopt_fp4": "nvfp4",
-    "modelopt": "fp8",
-    "petit_nvfp4": "nvfp4",
-    "fbgemm_fp8": "fp8",
-    "awq_marlin": "awq",
-    "gptq_marlin": "gptq",
-    "bfloat16": "bf16",
-    "float16": "fp16",
-    "auto": "bf16",
-}
-"""Quantisation flags of the engines, by the format their checkpoints hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +62,16 @@ class Weights:
         return self.parameters * 9 // 16
 
 
-def weight_format(flag: str) -> str:
-    """The stored format that a weight format or a quantisation flag names."""
-    name = FLAG_FORMATS.get(flag.lower(), flag.lower())
-    if name in WEIGHT_ENCODINGS or name in PACKED_INTEGERS:
-        return name
-    known = [*WEIGHT_ENCODINGS, *PACKED_INTEGERS, *FLAG_FORMATS]
-    hint = did_you_mean(flag, known)
-    raise UnknownError(f"weights {flag!r}", "a known weight format", "no format has this name", hint)
-
-
 def encoding_of(weights: str, group_size: int | None) -> Encoding:
     """How one weight is stored in a format; integer formats follow the checkpoint's group size."""
     bits = PACKED_INTEGERS.get(weights)
     if bits is None:
+        if weights not in WEIGHT_ENCODINGS:
+            known = [*WEIGHT_ENCODINGS, *PACKED_INTEGERS]
+            where = f"weights {weights!r}"
+            raise UnknownError(
+                where, "a format of known size", "its bytes were not derived", did_you_mean(weights, known)
+            )
         return WEIGHT_ENCODINGS[weights]
     group = group_size or DEFAULT_GROUP
     return Encoding(bits, block=2 * group, block_bytes=2 * 2 + 2 * bits // 8)

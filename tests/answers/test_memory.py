@@ -154,6 +154,17 @@ def test_an_unknown_weight_format_is_unknown_with_the_nearest():
     assert "nvfp4" in refusal.value.hint
 
 
+@pytest.mark.parametrize(("flag", "format_"), [("modelopt_fp4", "nvfp4"), ("modelopt", "fp8"), ("bfloat16", "bf16")])
+def test_a_quantisation_flag_names_the_format_of_its_checkpoints(flag, format_):
+    assert memory({**H200, "weights": flag})["resolved"]["weights"] == format_
+
+
+def test_a_format_of_unknown_size_leaves_the_weights_unknown():
+    answer = memory({**H200, "weights": "gguf"})
+    assert (answer["weights_bytes"], exit_code(answer)) == (None, 3)
+    assert any("the weights are unknown" in note for note in answer["notes"])
+
+
 def test_the_first_layers_alone_cost_their_share():
     assert given_pool(10.0, layers=40, kv_cache_dtype="bfloat16")["kv_bytes_per_token"] == 163_840
 

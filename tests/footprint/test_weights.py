@@ -4,7 +4,7 @@ from nvdash.errors import UnknownError
 from nvdash.footprint.parameters import count_parts, total_values
 from nvdash.footprint.request import CacheRequest
 from nvdash.footprint.tensors import component_of, weights_of_tensors
-from nvdash.footprint.weights import encoding_of, estimate, stays_wide, weight_format
+from nvdash.footprint.weights import encoding_of, estimate, stays_wide
 from nvdash.readers import catalogue
 from nvdash.readers.safetensors import Tensor
 
@@ -115,10 +115,9 @@ def test_integer_weights_carry_a_scale_and_a_zero_per_group():
     assert encoding_of("int4", 32).stored_bytes(64) == 2 * (32 * 4 + 16 + 4) // 8
 
 
-def test_a_flag_names_the_format_its_checkpoints_hold():
-    assert weight_format("modelopt_fp4") == "nvfp4"
+def test_a_format_whose_bytes_nobody_derived_is_unknown():
     with pytest.raises(UnknownError, match="nvfp4"):
-        weight_format("nvfp5")
+        encoding_of("nvfp5", None)
 
 
 TINY = {
