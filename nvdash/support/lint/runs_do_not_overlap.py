@@ -14,8 +14,10 @@ def check(rules: Rules, matrix: Matrix) -> Iterator[tuple[str, str]]:
         end = order[statement.until] if statement.until else len(order)
         about = (statement.kind, statement.part, statement.name, statement.axis, frozenset(statement.when))
         for stage in statement.stage:
-            alike.setdefault((about, stage), []).append((order[statement.since], end, statement.where, statement.id))
+            alike.setdefault((about, stage), []).append((order[statement.since], end, statement.id, statement.where))
+    told = set()
     for runs in alike.values():
-        for (_, end, _, first), (start, _, where, second) in pairwise(sorted(runs)):
-            if start < end:
+        for (_, end, first, _), (start, _, second, where) in pairwise(sorted(runs)):
+            if start < end and (first, second) not in told:
+                told.add((first, second))
                 yield where, f"{second} overlaps {first}, which has the same conditions"

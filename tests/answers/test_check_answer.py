@@ -1,0 +1,166 @@
+"""`answers.check`: the JSON of DESIGN section 9 and its exit codes."""
+
+from pathlib import Path
+
+import pytest
+
+from nvdash.answers.check import check, check_fleet_file, exit_code
+from nvdash.answers.matrix import diff, facts, pivot
+from nvdash.errors import NvdashError, UnknownError, UsageError
+from nvdash.readers import digest
+from tests.support.conftest import small_matrix as small_matrix  # the fixture
+
+LLAMA = {"gpu": "RTX 5090", "model": "meta-llama/Llama-3.1-8B-Instruct", "weights": "bf16", "kv_cache_dtype": "nvfp4"}
+
+
+def test_an_expected_combination_answers_every_key(small_matrix):
+    answer = check({**LLAMA, "release": "0.33.0"})
+    assert (answer["schema"], answer["verdict"], exit_code(answer)) == ("nvdash.check/1", "expected", 0)
+    assert answer["resolved"]["backend"] == "FLASHINFER"
+    assert answer["resolved"]["kv_cache_dtype"] == "nvfp4"
+    assert list(answer["stages"]) == ["weights", "kv_write", "prefill", "decode"]
+    for stage in answer["stages"].values():
+        assert {"verdict", "kernel", "compute", "path", "layer", "reason", "evidence"} <= stage.keys()
+    assert answer["stages"]["prefill"]["kernel"] == "dequant"
+    assert (answer["stages"]["prefill"]["evidence"]["file"], answer["stages"]["prefill"]["evidence"]["line"]) == (
+        "flashinfer.py",
+        653,
+    )
+    for key in ("assumes", "unmet_conditions", "nearest", "nearest_release", "conflicts", "reports"):
+        assert key in answer
+    assert answer["question"]["arch"] == "sm120" and answer["question"]["dcp"] == 1
+    assert answer["matrix_digest"] == digest.matrix_digest()
+
+
+def test_a_refused_combination_names_the_layer_the_line_and_what_would_run(small_matrix):
+    answer = check({**LLAMA, "release": "0.27.0"})
+    assert (answer["verdict"], answer["layer"], exit_code(answer)) == ("refused", "selector", 1)
+    assert answer["stages"]["decode"]["evidence"]["line"] == 447
+    assert {"axis": "release", "from": "0.27.0", "to": "0.32.0", "verdict": "expected"} in answer["nearest"]
+    assert [row["backend"] for row in answer["skipped_backends"]] == ["FLASH_ATTN", "FLASHINFER"]
+
+
+@pytest.mark.parametrize(("release", "nearest"), [("0.34.0", "0.33.0"), ("0.31.0", "0.27.0"), ("main", "0.33.0")])
+def test_an_unread_release_is_unknown_with_the_nearest_read_one(small_matrix, release, nearest):
+    answer = check({**LLAMA, "release": release})
+    assert (answer["verdict"], exit_code(answer), answer["nearest_release"]) == ("unknown", 3, nearest)
+
+
+def test_without_a_release_the_newest_read_one_is_used_and_named(small_matrix):
+    assert check(LLAMA)["question"]["release"] == "0.33.0"
+
+
+def test_an_open_head_layout_is_conditional_and_says_so(small_matrix):
+    question = {"gpu": "sm120", "weights": "bf16", "kv_cache_dtype": "nvfp4"}
+    answer = check(question)
+    assert (answer["verdict"], answer["unmet_conditions"]) == ("conditional", ["head_size not 64"])
+    assert answer["notes"] == ["no model and no head layout was named: head sizes are left open"]
+    assert exit_code(answer) == 0
+    assert exit_code(check({**question, "require": "expected"})) == 1
+
+
+def test_a_model_without_an_nvfp4_checkpoint_is_told_so(small_matrix):
+    answer = check({**LLAMA, "model": "tiiuae/falcon-7b", "weights": "nvfp4", "kv_cache_dtype": "auto"})
+    assert any("no nvfp4 checkpoint of" in note for note in answer["notes"])
+    assert answer["resolved"]["kv_cache_dtype"] is None
+
+
+def test_a_known_checkpoint_is_named_with_its_method_and_cache_scheme(small_matrix):
+    answer = check({"gpu": "sm120", "model": "MiniMaxAI/MiniMax-M2.5", "weights": "nvfp4", "kv_cache_dtype": "auto"})
+    assert answer["checkpoint"]["weights"] == "nvfp4"
+    assert answer["checkpoint"]["kv_cache_scheme"] == "fp8"
+    assert answer["resolved"]["checkpoint"] == answer["checkpoint"]["repository"]
+
+
+def test_a_quantisation_flag_names_its_format_and_method(small_matrix):
+    answer = check({**LLAMA, "weights": "modelopt_fp4"})
+    assert (answer["resolved"]["weights"], answer["resolved"]["method"]) == ("nvfp4", "modelopt_fp4")
+    assert answer["stages"]["weights"]["verdict"] == "expected"
+
+
+def test_a_drafter_is_judged_beside_its_target(small_matrix):
+    answer = check({**LLAMA, "draft_method": "eagle3", "draft_tokens": 3})
+    stage = answer["stages"]["prefill"]
+    assert (stage["target"]["verdict"], stage["drafter"]["verdict"]) == ("expected", "conditional")
+    assert answer["verdict"] == "conditional"
+    shared = check({**LLAMA, "draft_method": "mtp"})
+    assert shared["stages"]["prefill"]["drafter"]["verdict"] == "expected"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "expected"),
+    [
+        ({"gpu": "RTX 5091"}, UnknownError, "RTX 5090"),
+        ({"gpu": None}, UsageError, "--gpu"),
+        ({"model": "meta-llama/Llama-3.1-8B-Instuct"}, NvdashError, "Llama-3.1-8B-Instruct"),
+        ({"framework": "vlm"}, UnknownError, "vllm"),
+        ({"weights": "nvpf4"}, UnknownError, "nvfp4"),
+        ({"dcp": 0}, UsageError, "--dcp"),
+        ({"head_layout": "gqa:64"}, UsageError, "KIND:QUERY_HEADS"),
+        ({"kv_cache": "nvfp4"}, UsageError, "kv_cache_dtype"),
+    ],
+)
+def test_a_wrong_word_names_the_nearest_right_one(small_matrix, change, error, expected):
+    with pytest.raises(error) as caught:
+        check({**LLAMA, **change})
+    assert expected in str(caught.value)
+
+
+def test_a_fleet_answers_row_by_row_and_its_code_is_the_worst(small_matrix, tmp_path: Path):
+    path = tmp_path / "fleet.yaml"
+    path.write_text(
+        '- {name: good, gpu: "RTX 5090", head_layout: "gqa:32/8x128", weights: bf16, kv_cache_dtype: nvfp4}\n'
+        '- {name: old, release: "0.27.0", gpu: sm120, head_layout: "gqa:32/8x128", kv_cache_dtype: nvfp4}\n'
+        '- {name: new, release: "0.99.0", gpu: sm120, head_layout: "gqa:32/8x128", weights: bf16}\n'
+    )
+    answer = check_fleet_file(path, {"framework": "vllm"})
+    assert [(row["name"], row["verdict"]) for row in answer["rows"]] == [
+        ("good", "expected"),
+        ("old", "refused"),
+        ("new", "unknown"),
+    ]
+    assert (answer["verdict"], exit_code(answer)) == ("refused", 1)
+
+
+def test_a_fleet_row_that_cannot_be_asked_is_told_and_the_others_are_answered(small_matrix, tmp_path: Path):
+    path = tmp_path / "fleet.yaml"
+    path.write_text(
+        '- {gpu: "no such card"}\n- {gpu: sm120, head_layout: "gqa:32/8x128", weights: bf16, kv_cache_dtype: nvfp4}\n'
+    )
+    answer = check_fleet_file(path, {})
+    assert answer["rows"][0]["error"]["where"] == "GPU 'no such card'"
+    assert answer["rows"][1]["verdict"] == "expected"
+    assert exit_code(answer) == 3
+
+
+def test_an_empty_fleet_is_refused(small_matrix, tmp_path: Path):
+    path = tmp_path / "fleet.yaml"
+    path.write_text("")
+    with pytest.raises(UsageError, match="at least one configuration"):
+        check_fleet_file(path, {})
+
+
+def test_facts_of_a_release_without_any_are_unknown_with_the_nearest_name(small_matrix):
+    with pytest.raises(UnknownError, match=r"0\.33\.0"):
+        facts("vllm", "0.33.1")
+
+
+def test_a_grid_names_its_axes_and_values(small_matrix):
+    answer = pivot({**LLAMA, "gpu": "sm120"}, "arch", "kv_cache_dtype")
+    assert answer["rows"] == {"axis": "arch", "values": ("sm90", "sm120")}
+    assert answer["columns"]["values"] == ("auto", "fp8", "nvfp4")
+    assert answer["cells"][1][2]["verdict"] == "expected"
+    with pytest.raises(UsageError, match="two different axes"):
+        pivot(LLAMA, "arch", "arch")
+    with pytest.raises(UsageError, match="kv_cache_dtype"):
+        pivot(LLAMA, "arch", "kv_dtype")
+
+
+def test_a_diff_counts_changes_over_the_axes_that_were_left_open(small_matrix):
+    answer = diff({"head_layout": "gqa:32/8x128", "weights": "bf16"}, "0.27.0", "0.33.0")
+    assert answer["counts"] == {"gained": 2, "lost": 0, "new_trap": 0, "changed": 0, "unchanged": 4}
+    assert {(row["arch"], row["kv_cache_dtype"]) for row in answer["changes"]} == {
+        ("sm90", "nvfp4"),
+        ("sm120", "nvfp4"),
+    }
+    assert diff(LLAMA, "0.27.0", "0.31.0")["unread"] == ["0.31.0"]
