@@ -71,7 +71,7 @@ class Added:
     reinstated: tuple[str, ...]
 
 
-def add(runs: Iterable[NewRun], path: Path | None = None) -> Added:
+def add(runs: Iterable[NewRun], path: Path | None = None, *, bring_back: bool = True) -> Added:
     """Store runs in one transaction; what is already stored is left alone, what was withdrawn comes back."""
     with TemporaryDirectory(prefix="nvdash-") as folder:
         staged = _write_staged(runs, Path(folder))
@@ -80,7 +80,7 @@ def add(runs: Iterable[NewRun], path: Path | None = None) -> Added:
         with writing(path) as connection:
             for name in staged.tables:
                 connection.execute(f"CREATE TEMP TABLE staged_{name} AS {_select(Path(folder), name)}")
-            return merge(connection, staged.tables, staged.order, staged.repeated)
+            return merge(connection, staged.tables, staged.order, staged.repeated, bring_back=bring_back)
 
 
 @dataclass(slots=True)

@@ -1,14 +1,14 @@
 """What happens to a run after it was stored: revised, withdrawn, reinstated, purged; each leaves a trace."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nvdash.errors import UsageError
 from nvdash.store.adding import SIDE_TABLES, extra_row, reinstate_row
 from nvdash.store.columns import BY_NAME, VALUE_NAMES
-from nvdash.store.connection import writing
+from nvdash.store.connection import reading, writing
 from nvdash.store.migrations import utc_now
 from nvdash.store.runs import as_dicts, resolve
 from nvdash.store.values import stored
@@ -18,29 +18,52 @@ if TYPE_CHECKING:
 
 
 def revise(
-    run_id: str, values: Mapping[str, Any], origin: str, *, only_missing: bool = False, path: Path | None = None
-) -> dict[str, tuple[Any, Any]]:
-    """Record later knowledge about a run as its next revision; says what changed, before and after.
+    run_ids: Sequence[str], values: Mapping[str, Any], origin: str, *, path: Path | None = None
+) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """Record later knowledge about runs as their next revision; says per run what changed, before and after.
 
-    A measured value that the run already has is never replaced: its file outranks what is said about it.
+    A measured value that a run already has is never replaced: its file outranks what is said about it.
     """
     with writing(path) as connection:
-        full = resolve(connection, run_id)
-        run = as_dicts(connection, "SELECT * FROM runs WHERE run_id = ?", [full])[0]
-        changes = {}
-        for name, value in values.items():
-            before, after = run.get(name), None if value is None else stored(name, value)
-            if after == before or after is None or (only_missing and before is not None):
-                continue
-            if before is not None and BY_NAME[name].role == "metric":
-                raise _measured(name, before)
-            changes[name] = (before, after)
-        if changes:
-            _write_revision(connection, full, run.get("provenance", {}), changes, origin)
-        return changes
+        return {run_id: _revise(connection, resolve(connection, run_id), values, origin) for run_id in run_ids}
 
 
-def _measured(name: str, before: Any) -> UsageError:
+def complete(
+    missing: Mapping[str, Mapping[str, Any]], origin: str, path: Path | None = None
+) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """Fill what stored runs did not know, from later files of the same runs; what they know stays."""
+    done = {}
+    with writing(path) as connection:
+        for run_id, values in missing.items():
+            run = _row(connection, run_id)
+            open_values = {name: value for name, value in values.items() if name in VALUE_NAMES and name not in run}
+            done[run_id] = _revise(connection, run_id, open_values, origin)
+    return done
+
+
+def _row(connection: "DuckDBPyConnection", run_id: str) -> dict[str, Any]:
+    return as_dicts(connection, "SELECT * FROM runs WHERE run_id = ?", [run_id])[0]
+
+
+def _revise(
+    connection: "DuckDBPyConnection", run_id: str, values: Mapping[str, Any], origin: str
+) -> dict[str, tuple[Any, Any]]:
+    run = _row(connection, run_id)
+    changes = {}
+    for name, value in values.items():
+        before, after = run.get(name), None if value is None else stored(name, value)
+        if after is None or after == before:
+            continue
+        if before is not None and BY_NAME[name].role == "metric":
+            raise measured(name, before)
+        changes[name] = (before, after)
+    if changes:
+        _write_revision(connection, run_id, run.get("provenance", {}), changes, origin)
+    return changes
+
+
+def measured(name: str, before: Any) -> UsageError:
+    """The refusal to type over what a file measured."""
     hint = "submit the file that holds the other value as a run of its own"
     return UsageError(f"--set {name}", f"the measured value {before}", "found another one", hint)
 
@@ -105,3 +128,22 @@ def purge(run_id: str, reason: str, path: Path | None = None) -> str:
 def _is_withdrawn(connection: "DuckDBPyConnection", run_id: str) -> bool:
     rows = connection.execute("SELECT withdrawn_at IS NOT NULL FROM runs WHERE run_id = ?", [run_id]).fetchall()
     return bool(rows[0][0])
+
+
+def note(action: str, about: str, path: Path | None = None) -> None:
+    """Keep in the audit log that something was done to the store as a whole."""
+    with writing(path) as connection:
+        connection.execute("INSERT INTO audit VALUES (?, ?, NULL, ?)", [utc_now(), action, about])
+
+
+def was_done(action: str, about: str, path: Path | None = None) -> bool:
+    """Whether the audit log says that it was done."""
+    with reading(path) as connection:
+        query = "SELECT count(*) FROM audit WHERE action = ? AND reason = ?"
+        return bool(connection.execute(query, [action, about]).fetchall()[0][0])
+
+
+def purged(path: Path | None = None) -> set[str]:
+    """The runs that were removed for good."""
+    with reading(path) as connection:
+        return {row[0] for row in connection.execute("SELECT run_id FROM audit WHERE action = 'purge'").fetchall()}

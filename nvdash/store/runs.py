@@ -22,17 +22,16 @@ _revisions: dict[str, tuple[tuple[int, ...], int]] = {}
 def revision(path: Path | None = None) -> int:
     """A number that grows with every write, for caches; the file is only opened when it changed."""
     place = path or store_path()
-    look = _look(place)
     cached = _revisions.get(str(place))
-    if cached and cached[0] == look:
+    if cached and cached[0] == look(place):
         return cached[1]
     with reading(place) as connection:
         number = int(connection.execute("SELECT revision FROM meta").fetchall()[0][0])
-    _revisions[str(place)] = (_look(place), number)
+    _revisions[str(place)] = (look(place), number)
     return number
 
 
-def _look(place: Path) -> tuple[int, ...]:
+def look(place: Path) -> tuple[int, ...]:
     """When the store's files last changed and how long they are."""
     found: list[int] = []
     for file in (place, place.with_name(place.name + ".wal")):

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nvdash.tradeoffs.controls import LABELS, SYSTEM, WIDE, differences, in_words, spoiling
-from nvdash.tradeoffs.effects import Cell, effect, interaction, obstacles
+from nvdash.tradeoffs.controls import LABELS, PHASES, SYSTEM, WIDE, differences, in_words, spoiling
+from nvdash.tradeoffs.effects import SPEED, Cell, effect, interaction, obstacles
 from nvdash.tradeoffs.groups import MEASURES, Group
 
 NARROW = "nvfp4"
@@ -38,9 +38,10 @@ class MatchedSet:
         }
         return {name: cells[place] for name, place in places.items() if place in cells}
 
-    def run_ids(self) -> set[str]:
-        """Every run that stands in a cell."""
-        return {run for cells in self.cells.values() for cell in cells.values() for run in cell.run_ids}
+    def run_ids(self, phases: Sequence[str] = PHASES) -> set[str]:
+        """Every run that stands in a cell of these phases."""
+        cells = (cell for phase in phases for cell in self.cells.get(phase, {}).values())
+        return {run for cell in cells for run in cell.run_ids}
 
 
 def _wide(names: Iterable[str]) -> str:
@@ -55,7 +56,6 @@ def matched_sets(groups: Sequence[Group]) -> list[MatchedSet]:
         if not why_out(item):
             systems[tuple(item.controls[name] for name in SYSTEM)].append(item)
     sets = [found for members in systems.values() for found in _sets_of_system(members)]
-    sets = [found for found in sets if any(len(cells) > 1 for cells in found.cells.values())]
     return sorted(sets, key=lambda found: (-_fullness(found), str(sorted(found.system.items())), str(found.workload)))
 
 
@@ -70,11 +70,19 @@ def _fullness(found: MatchedSet) -> int:
 
 
 def _sets_of_system(members: Sequence[Group]) -> list[MatchedSet]:
-    """One set per workload and plan; without any speed measurement one set of capacities."""
-    speeds = {(item.controls["workload"], item.plan) for item in members if item.has("prefill") or item.has("decode")}
-    keys = sorted(speeds, key=str) or [(None, None)]
+    """One set per workload and plan that two configurations ran; where none is, one of capacities and quality."""
+    speeds = {(item.controls["workload"], item.plan) for item in members if _has_speed(item)}
     system = {name: members[0].controls[name] for name in SYSTEM}
-    return [MatchedSet(system, work, plan, _phases(members, work, plan)) for work, plan in keys]
+    sets = [MatchedSet(system, *key, _phases(members, *key)) for key in sorted(speeds, key=str)]
+    kept = [found for found in sets if any(len(found.cells.get(phase, ())) > 1 for phase in SPEED)]
+    if kept:
+        return kept
+    rest = MatchedSet(system, None, None, _phases([item for item in members if not item.plan], None, None))
+    return [rest] if any(len(cells) > 1 for cells in rest.cells.values()) else []
+
+
+def _has_speed(item: Group) -> bool:
+    return any(item.has(phase) for phase in SPEED)
 
 
 def _phases(members: Sequence[Group], workload: str | None, plan: str | None) -> dict[str, dict[tuple[str, str], Cell]]:
@@ -82,7 +90,7 @@ def _phases(members: Sequence[Group], workload: str | None, plan: str | None) ->
     phases = {}
     for phase in (*MEASURES, "quality"):
         of_plan = [item for item in members if item.plan in (plan, None)]
-        if phase in ("prefill", "decode"):
+        if phase in SPEED:
             of_plan = [item for item in of_plan if item.controls["workload"] == workload and item.plan == plan]
         chosen = of_plan if phase == "quality" else [item for item in of_plan if item.has(phase)]
         cells = _cells(chosen, phase)
@@ -196,10 +204,10 @@ def _entry(cells: Mapping[str, Cell], name: str, phase: str, measure: str) -> di
 def unmatched(groups: Sequence[Group], sets: Sequence[MatchedSet]) -> list[dict[str, Any]]:
     """Runs that stand in no set, each with the control that keeps it out."""
     inside = {run for found in sets for run in found.run_ids()}
-    placed = [item for item in groups if inside.issuperset(item.run_ids)]
+    timed = {run for found in sets for run in found.run_ids(SPEED)}
     rows = []
     for item in groups:
-        if item in placed:
+        if (timed if _has_speed(item) else inside).issuperset(item.run_ids):
             continue
         out = why_out(item)
         if out:

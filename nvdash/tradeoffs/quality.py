@@ -130,6 +130,7 @@ def attribution(metric: str, rows: Mapping[str, Mapping[str, Any]], costs: Mappi
     if len(told) < 2:
         return _untold(rows, costs, told)
     cache, weights = (_verb(metric, told[axis], rows) for axis in ("cache", "weights"))
+    weights = weights.replace("costs", "cost").replace("gains", "gain").replace("changes", "change")
     return f"The cache {cache}, the weights {weights}.{_too_small(metric, told.values())}"
 
 

@@ -15,8 +15,8 @@ def run(store, new_run):
 
 
 def test_a_typed_field_is_a_revision_that_keeps_what_it_replaced(run):
-    changed = lifecycle.revise(run, {"weight_format": "nvfp4", "tp": 2, "remark": "hot"}, "typed")
-    assert changed == {"weight_format": ("bf16", "nvfp4"), "tp": (None, 2), "remark": (None, "hot")}
+    changed = lifecycle.revise([run], {"weight_format": "nvfp4", "tp": 2, "remark": "hot"}, "typed")
+    assert changed[run] == {"weight_format": ("bf16", "nvfp4"), "tp": (None, 2), "remark": (None, "hot")}
     stored = runs.get(run)
     assert (stored["weight_format"], stored["tp"], stored["extras"]["remark"]) == ("nvfp4", 2, "hot")
     assert stored["provenance"]["tp"] == "typed"
@@ -28,19 +28,20 @@ def test_a_typed_field_is_a_revision_that_keeps_what_it_replaced(run):
 
 
 def test_saying_the_same_again_is_no_revision(run):
-    assert lifecycle.revise(run, {"weight_format": "bf16", "gpu_count": None}, "typed") == {}
+    assert lifecycle.revise([run], {"weight_format": "bf16", "gpu_count": None}, "typed") == {run: {}}
     assert runs.get(run)["revisions"] == []
 
 
 def test_a_measured_value_is_not_typed_over(run):
     with pytest.raises(UsageError, match=r"measured value 100\.0"):
-        lifecycle.revise(run, {"output_tok_s": 200.0}, "typed")
+        lifecycle.revise([run], {"output_tok_s": 200.0}, "typed")
     assert runs.get(run)["output_tok_s"] == 100.0
 
 
 def test_later_files_fill_only_what_was_unknown(run):
-    changed = lifecycle.revise(run, {"weight_format": "fp8", "kv_tokens": 1000}, "server.log", only_missing=True)
-    assert changed == {"kv_tokens": (None, 1000)}
+    changed = lifecycle.complete({run: {"weight_format": "fp8", "kv_tokens": 1000}}, "server.log")
+    assert changed == {run: {"kv_tokens": (None, 1000)}}
+    assert runs.get(run)["weight_format"] == "bf16"
 
 
 def test_withdrawing_hides_and_reinstating_shows(run):
@@ -55,7 +56,7 @@ def test_withdrawing_hides_and_reinstating_shows(run):
 
 
 def test_a_purge_leaves_only_its_audit_row(run):
-    lifecycle.revise(run, {"tp": 2}, "typed")
+    lifecycle.revise([run], {"tp": 2}, "typed")
     lifecycle.purge(run, "held a customer name")
     rows = upkeep.status()["rows"]
     assert {name: count for name, count in rows.items() if count} == {"audit": 1}

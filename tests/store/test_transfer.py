@@ -18,7 +18,7 @@ def filled(store, new_run):
     trouble = new_run(model=EVIL, gpu="'quoted", label="", request_rate_rps="inf", chunked_prefill_size=-1, odd="\t+1")
     plain = new_run(quality=[{"task": "-x", "metric": "acc", "value": 0.5, "higher_is_better": True}])
     adding.add([trouble, plain])
-    lifecycle.revise(plain.run_id, {"weight_format": "nvfp4"}, "typed")
+    lifecycle.revise([plain.run_id], {"weight_format": "nvfp4"}, "typed")
     lifecycle.withdraw(trouble.run_id, "@later")
     smoke.add_smoke([({"verdict": "pass", "bytes": 1}, {"engine": "reference", "verdict": "pass"})])
     return store

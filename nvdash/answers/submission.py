@@ -1,0 +1,321 @@
+"""From files to stored runs: recognise, show beside what is stored, ask for what is missing, store, undo."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from nvdash.answers.envelope import envelope
+from nvdash.answers.names import looked_up
+from nvdash.errors import NvdashError, Problems, UsageError
+from nvdash.readers.bundle import Bundle, FileReading, combine, read_file
+from nvdash.readers.record import plain_json
+from nvdash.readers.smoke_report import SmokeReport
+from nvdash.readers.smoke_report import read as read_smoke
+from nvdash.store import adding, lifecycle, runs, smoke
+from nvdash.store.adding import FileMark, NewRun
+from nvdash.store.columns import BY_NAME, KNOWN
+from nvdash.store.identity import run_id, shown
+from nvdash.store.values import typed
+
+MARK_OF_A_SMOKE_REPORT = b'"nvdash.smoke/'
+HEAD = 4096
+COMPARED = (
+    *("output_tok_s", "total_tok_s", "ttft_mean_ms", "tpot_mean_ms", "itl_mean_ms", "e2e_mean_ms"),
+    *("prefill_tok_s", "decode_tok_s", "kv_tokens", "weights_gib", "kv_bytes_per_token"),
+)
+"""What the preview sets beside the nearest stored run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The files of one submission, read: what can be stored, and what is left out."""
+
+    readings: tuple[FileReading, ...]
+    smoke: tuple[tuple[str, SmokeReport], ...]
+    bundle: Bundle
+    new: tuple[NewRun, ...]
+    typed: Mapping[str, Any]
+
+    @property
+    def refused(self) -> list[FileReading]:
+        """Files in no known format, damaged ones, and those over the limit."""
+        return [reading for reading in self.readings if reading.error]
+
+
+def read_upload(paths: Sequence[Path], typed_text: Mapping[str, str], sibling: Path | None = None) -> Upload:
+    """Read files of one run; typed fields are checked here, nothing is stored."""
+    said = {name: value for name, text in typed_text.items() if (value := typed(name, text)) is not None}
+    readings, reports = [], []
+    for path in dict.fromkeys(paths):
+        if _is_smoke(path):
+            try:
+                reports.append((path.name, read_smoke(path)))
+            except NvdashError as error:
+                readings.append(FileReading(str(path), error=error))
+        else:
+            readings.append(read_file(path))
+    bundle = combine(readings)
+    new = tuple(_new_runs(readings, bundle, *_cache_facts(readings, bundle, sibling)))
+    _refuse_overwriting(new, said)
+    return Upload(tuple(readings), tuple(reports), bundle, new, looked_up(said))
+
+
+def _is_smoke(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return MARK_OF_A_SMOKE_REPORT in file.read(HEAD)
+    except OSError:
+        return False
+
+
+def _cache_facts(
+    readings: Sequence[FileReading], bundle: Bundle, sibling: Path | None
+) -> tuple[dict[str, Any], list[str]]:
+    """What the server's own figures say of its cache, by a sibling or a config.json among the files; and a remark."""
+    from nvdash.answers.stored import judged, yardstick
+
+    config = next((Path(reading.file) for reading in readings if reading.format == "model-config"), None)
+    place, server = sibling or config, bundle.server
+    if not server.get("kv_cache_dtype_requested"):
+        return {}, []
+    found = judged(server, yardstick(place) if place else None)
+    facts = {
+        "cache_verdict": found["verdict"],
+        "kv_bytes_per_token": (found.get("observed") or {}).get("kv_bytes_per_token"),
+        "admitted_sequences": server.get("running_max") or None,
+    }
+    remarks = [found["reason"]] if found["verdict"] == "trap" else []
+    return {name: value for name, value in facts.items() if value is not None}, remarks
+
+
+def _refuse_overwriting(new: Iterable[NewRun], said: Mapping[str, Any]) -> None:
+    """A measured value of a file is not typed over."""
+    for run in new:
+        for name, value in said.items():
+            before = run.values.get(name)
+            if before is not None and before != value and name in BY_NAME and BY_NAME[name].role == "metric":
+                raise lifecycle.measured(name, before)
+
+
+def _new_runs(
+    readings: Sequence[FileReading], bundle: Bundle, cache: Mapping[str, Any], remarks: Sequence[str]
+) -> Iterable[NewRun]:
+    """The runs of a bundle; the id comes from the result file alone, the values from all files."""
+    filled = iter(bundle.runs)
+    for reading in readings:
+        if reading.error:
+            continue
+        mark = _mark(reading)
+        for number, raw in enumerate(reading.runs):
+            values = plain_json({**next(filled).values, "format": reading.format})
+            texts = [*remarks, *(w.text for w in reading.warnings if w.run in (None, number))]
+            yield _new_run(run_id(plain_json(raw.values)), {**values, **cache}, mark, bundle, texts)
+        if not reading.runs:
+            yield from _side_run(reading, bundle, cache, mark, remarks)
+
+
+def _side_run(
+    reading: FileReading, bundle: Bundle, cache: Mapping[str, Any], mark: FileMark, remarks: Sequence[str]
+) -> Iterable[NewRun]:
+    """A file without a benchmark run: quality rows, kernel rows, or a server's own figures when they stand alone."""
+    quality, kernels = [row.as_dict() for row in reading.quality], [row.as_dict() for row in reading.kernels]
+    kind = "quality" if quality else "kernels" if kernels else "server"
+    if kind == "server" and (not reading.server or bundle.runs or reading.format == "model-config"):
+        return
+    own = plain_json(dict(reading.server))
+    values = {name: value for name, value in plain_json(dict(bundle.server)).items() if name in KNOWN}
+    values.pop("max_concurrency", None)  # the engine's own figure; in a run the word means the client's limit
+    values |= {"kind": kind, "format": reading.format, **(cache if kind == "server" else {})}
+    texts = [*(remarks if kind == "server" else ()), *(warning.text for warning in reading.warnings)]
+    identity = run_id({"kind": kind, **own}, quality, kernels)
+    run = _new_run(identity, values, mark, bundle, texts)
+    yield NewRun(run.run_id, run.values, mark, quality, kernels, run.provenance, run.warnings)
+
+
+def _new_run(
+    identity: str, values: Mapping[str, Any], mark: FileMark, bundle: Bundle, texts: Sequence[str]
+) -> NewRun:
+    """One run with its names looked up and the file behind every value that another file gave."""
+    named = looked_up(values)
+    came_from = {name: bundle.provenance.get(name, mark.name) for name in named if name in bundle.provenance}
+    contradictions = [warning.text for warning in bundle.warnings if warning.code == "contradiction"]
+    return NewRun(identity, named, mark, (), (), came_from, tuple(dict.fromkeys([*texts, *contradictions])))
+
+
+def _mark(reading: FileReading) -> FileMark:
+    """The file as a submission remembers it: base name, format, digest and size."""
+    path, digest = Path(reading.file), sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return FileMark(path.name, str(reading.format), digest.hexdigest(), path.stat().st_size)
+
+
+def preview(
+    paths: Sequence[Path], typed_text: Mapping[str, str] | None = None, sibling: Path | None = None
+) -> dict[str, Any]:
+    """What a submission would do: files recognised, each run beside the nearest stored one, gaps; stores nothing."""
+    upload = read_upload(paths, typed_text or {}, sibling)
+    question = {"files": [Path(path).name for path in paths], "set": dict(typed_text or {})}
+    return envelope(
+        "preview",
+        question,
+        files=[_file_row(reading) for reading in upload.readings] + [_smoke_row(*pair) for pair in upload.smoke],
+        runs=[_beside(run, upload.typed) for run in upload.new],
+        missing=_gaps(upload),
+        warnings=_warnings(upload),
+        can_submit=bool(upload.new or upload.smoke),
+    )
+
+
+def _file_row(reading: FileReading) -> dict[str, Any]:
+    """One file as the preview lists it."""
+    row: dict[str, Any] = {"file": Path(reading.file).name, "format": reading.format}
+    if reading.error:
+        return row | {"result": "Left out", "gives": [], "error": reading.error.as_dict()}
+    parts = {"runs": reading.runs, "quality rows": reading.quality, "kernels": reading.kernels}
+    gives = [f"{len(rows)} {name}" for name, rows in parts.items() if rows]
+    facts = [name for name in reading.server if name in KNOWN]
+    return row | {"result": "Recognised", "gives": gives + ([f"{len(facts)} facts of the server"] if facts else [])}
+
+
+def _smoke_row(name: str, report: SmokeReport) -> dict[str, Any]:
+    gives = [f"smoke verdict {report.verdict} of the {report.engine} engine"]
+    return {"file": name, "format": "smoke-report", "result": "Recognised", "gives": gives}
+
+
+def _beside(run: NewRun, said: Mapping[str, Any]) -> dict[str, Any]:
+    """One run of the upload beside the nearest stored run of the same model and GPU."""
+    values = {**run.values, **said}
+    near = nearest(values, run.run_id)
+    rows = [
+        {
+            "metric": name, "label": BY_NAME[name].label, "this": values.get(name), "nearest": (near or {}).get(name),
+            "ratio": _ratio(values.get(name), (near or {}).get(name)),
+        }
+        for name in COMPARED
+        if values.get(name) is not None
+    ]
+    return {
+        "run_id": shown(run.run_id), "values": values, "provenance": dict(run.provenance), "rows": rows,
+        "quality": list(run.quality),
+        "already_stored": is_stored(run.run_id),
+        "nearest": None if near is None else {"run_id": shown(near["run_id"]), "differs_in": near["differs_in"]},
+    }
+
+
+def _ratio(this: Any, other: Any) -> float | None:
+    """How this value stands to the nearest run's; no claim about the cause."""
+    return this / other if this is not None and other else None
+
+
+def nearest(values: Mapping[str, Any], own_id: str) -> dict[str, Any] | None:
+    """The stored run of the same model and GPU with the fewest other settings, and in which it differs."""
+    if values.get("model_base") is None or values.get("gpu") is None:
+        return None
+    stored = runs.find({"model_base": values["model_base"], "gpu": values["gpu"]}, limit=500)
+    names = [column.name for column in BY_NAME.values() if column.role == "control"]
+    ranked = [
+        {**run, "differs_in": [name for name in names if run.get(name) != values.get(name)]}
+        for run in stored
+        if run["run_id"] != own_id
+    ]
+    return min(ranked, key=lambda run: len(run["differs_in"]), default=None)
+
+
+def is_stored(identity: str) -> bool:
+    """Whether a run is in the store, withdrawn or not."""
+    return runs.count({"run_id": identity}, withdrawn=True) > 0
+
+
+def _gaps(upload: Upload) -> list[dict[str, str]]:
+    """The questions that neither the files nor the person has answered."""
+    if not upload.new:
+        return []
+    return [gap.as_dict() for gap in upload.bundle.missing if gap.field not in upload.typed]
+
+
+def _warnings(upload: Upload) -> list[str]:
+    """Remarks on the files, and what is typed against what a file says."""
+    found = [warning.text for warning in upload.bundle.warnings]
+    for run in upload.new:
+        for name, value in upload.typed.items():
+            before = run.values.get(name)
+            if before is not None and before != value:
+                found.append(f"{name}: the files say {before}, you say {value}; yours counts, both are kept")
+    return list(dict.fromkeys(found))
+
+
+def submit(
+    paths: Sequence[Path],
+    typed_text: Mapping[str, str] | None = None,
+    *,
+    sibling: Path | None = None,
+    leave_out_refused: bool = False,
+) -> dict[str, Any]:
+    """Store the runs of these files once; typed fields become a revision; a refused file stops it unless left out."""
+    upload = read_upload(paths, typed_text or {}, sibling)
+    errors = [reading.error for reading in upload.refused if reading.error]
+    if errors and not leave_out_refused:
+        raise Problems(errors[0].where, errors)
+    if not upload.new and not upload.smoke:
+        hint = "a config.json or a samples file helps to read a result; submit it together with one"
+        raise UsageError("submit", "at least one result, log, scrape, trace or smoke report", "found none", hint)
+    change = store_upload(upload)
+    added, known = change.smoke
+    return envelope(
+        "submit",
+        {"files": [Path(path).name for path in paths], "set": dict(typed_text or {})},
+        run_ids=[shown(run) for run in dict.fromkeys(run.run_id for run in upload.new)],
+        added=[shown(run) for run in change.runs.added],
+        duplicates=[shown(run) for run in change.runs.duplicates],
+        reinstated=[shown(run) for run in change.runs.reinstated],
+        revised={shown(run): sorted(fields) for run, fields in change.revised.items() if fields},
+        smoke={"added": [shown(row) for row in added], "duplicates": [shown(row) for row in known]},
+        left_out=[_file_row(reading) for reading in upload.refused],
+        missing=_gaps(upload),
+        warnings=_warnings(upload),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What storing an upload did: runs, the fields that became revisions, smoke reports that are new and known."""
+
+    runs: adding.Added
+    revised: Mapping[str, set[str]]
+    smoke: tuple[list[str], list[str]]
+
+
+def store_upload(upload: Upload, *, bring_back: bool = True) -> Change:
+    """Store what an upload holds; without `bring_back` a run that was withdrawn or purged stays away."""
+    away = set() if bring_back else lifecycle.purged()
+    new = [run for run in upload.new if run.run_id not in away]
+    result = adding.add(new, bring_back=bring_back)
+    revised: dict[str, set[str]] = {}
+    for changes in (_complete(new, result.duplicates), _revise(new, upload.typed)):
+        for run, fields in changes.items():
+            revised.setdefault(run, set()).update(fields)
+    return Change(result, revised, smoke.add_smoke(_smoke_rows(upload)) if upload.smoke else ([], []))
+
+
+def _revise(new: Sequence[NewRun], said: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What was typed, as the next revision of every run of the upload."""
+    return lifecycle.revise([run.run_id for run in new], said, "typed") if said and new else {}
+
+
+def _complete(new: Sequence[NewRun], duplicates: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What these files add to runs that were stored before."""
+    values = {run.run_id: run.values for run in new if run.run_id in duplicates}
+    return lifecycle.complete(values, "later files") if values else {}
+
+
+def _smoke_rows(upload: Upload) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    return [(report.as_dict(), {key: getattr(report, key) for key in smoke.KEYS}) for _, report in upload.smoke]
+
+
+def undo(run_ids: Sequence[str]) -> list[str]:
+    """Take back what a submission added, by withdrawal; returns the runs."""
+    return [shown(lifecycle.withdraw(run, "undone by the uploader")) for run in run_ids]

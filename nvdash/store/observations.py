@@ -1,0 +1,117 @@
+"""What smoke reports let the support matrix believe: for exactly the scope that ran, and nothing else.
+
+The newest answer of a store is kept beside it as JSON, so that a cold support question need not open the database.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from nvdash.store.connection import store_path
+from nvdash.store.runs import look
+from nvdash.store.smoke import smoke_reports
+from nvdash.support.observations import Observation
+
+MEANING: dict[str, tuple[str, str, str | None]] = {
+    "pass": ("validated", "traced", None),
+    "pass_dtype_unproven": ("validated", "served", None),
+    "fallback": ("trap", "traced", "silent"),
+    "refused": ("refused", "served", None),
+    "wrong_result": ("trap", "traced", "forward"),
+    "crash": ("trap", "served", "forward"),
+}
+"""Case verdict to matrix verdict, evidence level and layer; the other verdicts change nothing."""
+ONCE_IS_NOT_ENOUGH = frozenset({"crash"})
+
+
+def observations(framework: str, arch: str, path: Path | None = None) -> list[Observation]:
+    """What was observed of a framework on an architecture; nothing while there is no store."""
+    place = path or store_path()
+    if not place.exists():
+        return []
+    rows = _kept(place)
+    if rows is None:
+        rows = [asdict(row) for report in smoke_reports(place) for row in observed(report)]
+        _keep(place, rows)
+    found = (Observation(**{**row, "stages": tuple(row["stages"])}) for row in rows)
+    return [row for row in found if row.framework == framework and row.arch == arch]
+
+
+def observed(report: Mapping[str, Any]) -> Iterator[Observation]:
+    """The observations of one report: one per head layout that ran; the reference engine proves no kernel."""
+    meaning = MEANING.get(str(report.get("verdict")))
+    if meaning is None or report["engine"] == "reference" or not report.get("release") or not report.get("arch"):
+        return
+    if report["verdict"] in ONCE_IS_NOT_ENOUGH and not _reproduced(report.get("attempts") or ()):
+        return
+    verdict, level, layer = meaning
+    stages, scope = report.get("stages") or {}, report.get("scope") or {}
+    for shape in scope.get("layers") or [scope]:
+        yield Observation(
+            run=str(report["smoke_id"])[:8],
+            framework=str(report["framework"]),
+            release=str(report["release"]),
+            arch=str(report["arch"]),
+            verdict=verdict,
+            stages=tuple(stages),
+            level=level,
+            layer=report.get("layer") or layer,
+            reason=report.get("reason") or None,
+            flashinfer=(report.get("environment") or {}).get("flashinfer"),
+            weights=_said(report, "weights"),
+            backend=_said(report, "backend"),
+            kv_cache_dtype=_said(report, "kv_cache_dtype"),
+            kind=shape.get("kind"),
+            head_size=shape.get("head_size"),
+            value_head_size=shape.get("value_head_size"),
+            graphs=str(scope.get("graphs") or "eager"),
+        )
+
+
+def _said(report: Mapping[str, Any], name: str) -> str | None:
+    """What ran: as resolved, else as requested."""
+    for part in ("resolved", "requested"):
+        value = (report.get(part) or {}).get(name)
+        if value is not None:
+            return str(value)
+    return None
+
+
+def _reproduced(attempts: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a crash happened in every one of several attempts."""
+    verdicts = [attempt.get("verdict") for attempt in attempts]
+    return len(verdicts) > 1 and set(verdicts) == {"crash"}
+
+
+def is_cuda_pass(report: Mapping[str, Any]) -> bool:
+    """Whether a CUDA kernel ran as requested in this report."""
+    on_cuda = (report.get("environment") or {}).get("device") == "cuda" and report.get("engine") != "reference"
+    return on_cuda and MEANING.get(str(report.get("verdict")), ("",))[0] == "validated"
+
+
+def _cache_file(place: Path) -> Path:
+    return place.with_name(f"{place.name}.observations.json")
+
+
+def _kept(place: Path) -> list[dict[str, Any]] | None:
+    """The kept answer, if it is of the store as it is now."""
+    try:
+        kept = json.loads(_cache_file(place).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    fresh = isinstance(kept, dict) and kept.get("look") == list(look(place))
+    return list(kept["rows"]) if fresh else None
+
+
+def _keep(place: Path, rows: list[dict[str, Any]]) -> None:
+    """Keep the answer; a folder that cannot be written only costs time."""
+    try:
+        with NamedTemporaryFile("w", dir=place.parent, delete=False, suffix=".tmp", encoding="utf-8") as file:
+            json.dump({"look": list(look(place)), "rows": rows}, file)
+        os.replace(file.name, _cache_file(place))
+    except OSError:
+        return
