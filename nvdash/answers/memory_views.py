@@ -1,11 +1,15 @@
 """The memory answer over several cache dtypes and contexts, as the Memory page draws it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nvdash.answers.memory import memory
-from nvdash.answers.words import count, dtype
+from nvdash.answers.memory_parts import budget_of, pools_of, support_of
+from nvdash.answers.memory_question import MemoryQuestion, memory_question
+from nvdash.answers.words import count, dtype, tokens_short
 from nvdash.errors import NvdashError
+from nvdash.footprint.solve import requests_that_fit
 from nvdash.readers import catalogue
 
 CACHES = {"bfloat16": "16-bit", "fp8": "FP8", "nvfp4": "NVFP4"}
@@ -71,14 +75,9 @@ def between(low: int | None, high: int | None) -> str:
 def requests(question: Mapping[str, Any]) -> Answer:
     """Requests that fit at once, for each context and each known weight format with each cache dtype."""
     formats = weight_formats(question)
-    columns = [f"{weights} / {family}" for weights in formats for family in CACHES.values()]
-    rows = [
-        cell(question, weights, word, f"{weights} / {family}", context)
-        for context in CONTEXTS
-        for weights in formats
-        for word, family in CACHES.items()
-    ]
-    return {"columns": columns, "rows": rows}
+    pairs = [(weights, word) for weights in formats for word in CACHES]
+    rows = [row for weights, word in pairs for row in column(question, weights, word)]
+    return {"columns": [f"{weights} / {CACHES[word]}" for weights, word in pairs], "rows": rows}
 
 
 def weight_formats(question: Mapping[str, Any]) -> Sequence[str]:
@@ -88,22 +87,33 @@ def weight_formats(question: Mapping[str, Any]) -> Sequence[str]:
     return [*(name for name in WEIGHTS if name in known), *sorted(known - set(WEIGHTS))][:4]
 
 
-def cell(question: Mapping[str, Any], weights: str, word: str, column: str, context: int) -> Answer:
-    """One cell: how many requests of this length fit; 0 where the weights alone exceed the GPU."""
-    length = {"context": context, "max_model_len": context, "concurrency": 1}
-    words = {"weights": weights, "kv_cache_dtype": word, **length}
-    row: Answer = {"column": column, "context": f"{context // 1024}K", "low": None, "high": None, "verdict": "unknown"}
+def column(question: Mapping[str, Any], weights: str, word: str) -> list[Answer]:
+    """One pair of formats over the contexts; 0 where the weights alone exceed the GPU."""
+    base: Answer = {"column": f"{weights} / {CACHES[word]}", "verdict": "unknown", "low": None, "high": None}
+    unsized = {"max_model_len": None, "context": None, "concurrency": None}
     try:
-        found = memory({**question, **words})
+        asked = memory_question({**question, **unsized, "weights": weights, "kv_cache_dtype": word})
+        pools = pools_of(asked, budget_of(asked))
     except NvdashError as refusal:
-        return {**row, "label": "?", "reason": str(refusal)}
-    held = found["requests_that_fit"]
-    if found["binding_pool"] == "weights":
-        row |= {"low": 0, "high": 0}
-    elif held:
-        row |= {"low": held["low"], "high": held["high"]}
-    verdict = (found["support"] or {}).get("verdict", "unknown")
-    return {**row, "verdict": verdict, "label": between(row["low"], row["high"]).replace("unknown", "?")}
+        return [{**base, "context": tokens_short(n), "label": "?", "reason": str(refusal)} for n in CONTEXTS]
+    verdict = (support_of(asked) or base)["verdict"]
+    return [{**base, "verdict": verdict, **held(asked, pools, context)} for context in CONTEXTS]
+
+
+def held(asked: MemoryQuestion, pools: Sequence[tuple[int, ...]], context: int) -> Answer:
+    """How many requests of one length fit, at either end of the range."""
+    row: Answer = {"context": tokens_short(context), "low": None, "high": None, "label": "?"}
+    own = asked.layout.max_position
+    if not pools or (own is not None and context > own):
+        return row
+    request = replace(asked.request, max_model_len=context)
+    ends = [
+        requests_that_fit(asked.layout, replace(request, available_bytes=pools[at]), context)
+        if min(pools[at]) > 0
+        else 0
+        for at in (0, -1)
+    ]
+    return row | {"low": ends[0], "high": ends[1], "label": between(*ends).replace("unknown", "?")}
 
 
 def in_use(asked: Answer, tokens: int) -> Answer:
@@ -112,5 +122,11 @@ def in_use(asked: Answer, tokens: int) -> Answer:
     low, high = asked["available_kv_bytes_low"], asked["available_kv_bytes_high"]
     left = (None, None) if low is None or high is None else (low - used, high - used)
     share = None if not asked["available_kv_bytes"] else used / asked["available_kv_bytes"]
-    return {"tokens": tokens, "bytes": used, "left_low": left[0], "left_high": left[1], "share": share,
-            "dtype": dtype(asked["resolved"]["kv_cache_dtype"])}  # fmt: skip
+    return {
+        "tokens": tokens,
+        "bytes": used,
+        "left_low": left[0],
+        "left_high": left[1],
+        "share": share,
+        "dtype": dtype(asked["resolved"]["kv_cache_dtype"]),
+    }

@@ -23,8 +23,16 @@ class Word:
 VERDICTS = {
     "validated": Word("●", "Validated", "Validated", "green", "ran on this architecture and release as requested"),
     "expected": Word("◐", "Expected", "Expected", "blue", "every layer that was read accepts it; no run of ours"),
-    "conditional": Word("◇", "With conditions", "Conditions", "yellow", "a limit on something the question leaves open"),
-    "trap": Word("▲", "Accepted, then fails", "Trap", "orange", "the flag is taken, then it raises, falls back or stores something else"),
+    "conditional": Word(
+        "◇", "With conditions", "Conditions", "yellow", "a limit on something the question leaves open"
+    ),
+    "trap": Word(
+        "▲",
+        "Accepted, then fails",
+        "Trap",
+        "orange",
+        "the flag is taken, then it raises, falls back or stores something else",
+    ),
     "refused": Word("✕", "Refused", "Refused", "red", "a layer refuses it up front"),
     "unknown": Word("?", "Unknown", "Unknown", "gray", "no rule, no run"),
 }

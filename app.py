@@ -1,0 +1,20 @@
+"""The frame around every page: title, navigation, shared selectors."""
+
+import streamlit as st
+
+from nvdash.ui import components, selection
+
+PAGES = [
+    st.Page("pages/explore/overview.py", title="Overview", icon=":material/dashboard:", default=True),
+    st.Page("pages/explore/matrix.py", title="Support matrix", icon=":material/grid_on:"),
+    st.Page("pages/explore/memory.py", title="Memory", icon=":material/memory:"),
+    st.Page("pages/explore/tradeoffs.py", title="Trade-offs", icon=":material/balance:"),
+    st.Page("pages/lab/smoke.py", title="Smoke tests", icon=":material/science:"),
+    st.Page("pages/lab/submit.py", title="Submit results", icon=":material/upload_file:"),
+]
+
+st.set_page_config(page_title="nvdash", page_icon=":material/memory:", layout="wide")
+page = st.navigation({"": PAGES}, position="top")
+with st.sidebar:
+    selection.remember(components.asking(selection.selectors))
+page.run()

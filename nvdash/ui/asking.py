@@ -1,0 +1,32 @@
+"""The answers that pages ask for, by name; each is imported when it is first asked."""
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+PLACES = {
+    "overview": ("nvdash.answers.overview", "overview"),
+    "check": ("nvdash.answers.check", "check"),
+    "pivot": ("nvdash.answers.matrix", "pivot"),
+    "timeline": ("nvdash.answers.matrix", "timeline"),
+    "diff": ("nvdash.answers.matrix", "diff"),
+    "memory": ("nvdash.answers.memory", "memory"),
+    "memory_views": ("nvdash.answers.memory_views", "memory_views"),
+    "compare": ("nvdash.answers.comparison", "compare"),
+    "pareto": ("nvdash.answers.comparison", "pareto"),
+    "plan": ("nvdash.answers.planning", "plan"),
+    "published": ("nvdash.answers.results", "published"),
+    "runs": ("nvdash.answers.results", "runs"),
+    "preview": ("nvdash.answers.submission", "preview"),
+    "submit": ("nvdash.answers.submission", "submit"),
+    "undo": ("nvdash.answers.submission", "undo"),
+}
+
+
+def _call(place: tuple[str, str], *args: Any, **named: Any) -> Any:
+    module, function = place
+    return getattr(import_module(module), function)(*args, **named)
+
+
+ASK: dict[str, Callable[..., Any]] = {name: partial(_call, place) for name, place in PLACES.items()}

@@ -1,0 +1,180 @@
+"""Parts that several pages show alike: header, answer line, verdicts, tables, exports."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from nvdash.answers.words import EVIDENCE, KERNELS, STAGES, VERDICTS, count, dtype
+from nvdash.errors import NvdashError
+from nvdash.ui import cached, selection
+
+Table = list[dict[str, Any]]
+TONES: dict[str, Callable[..., Any]] = {
+    "success": st.success,
+    "info": st.info,
+    "warning": st.warning,
+    "error": st.error,
+}
+
+
+def notices() -> None:
+    """What an incoming link asked for and did not get, until the reader closes it."""
+    found = selection.notices()
+    for text in found:
+        st.warning(text, icon=":material/link_off:")
+    if found:
+        st.button("Close the notice", on_click=selection.dismiss, type="tertiary")
+
+
+def header(title: str, fixed: str, exports: Callable[[], None] | None = None) -> None:
+    """Title, export menu, and the grey line that repeats what is held fixed."""
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    left.title(title, anchor=False)
+    if exports:
+        with right.popover("Export", icon=":material/download:"):
+            exports()
+    st.caption(fixed)
+    notices()
+
+
+def fixed_line(chosen: selection.Selection, resolved: str | None = None) -> str:
+    """The configuration in one line, as every page repeats it (on a phone the selectors are hidden)."""
+    backend = f"{chosen.backend} → {resolved}" if resolved and resolved != chosen.backend else chosen.backend
+    return " · ".join(
+        [
+            chosen.model,
+            f"{chosen.count} × {chosen.gpu}",
+            f"{cached.framework_name(chosen.framework)} {chosen.release}",
+            f"{dtype(chosen.weights)} weights",
+            f"{dtype(chosen.kv)} cache",
+            f"backend {backend}",
+            f"matrix {cached.matrix_digest()}",
+        ]
+    )
+
+
+def answer(tone: str, text: str) -> None:
+    """The first line under the title: one sentence that answers."""
+    TONES[tone](text)
+
+
+def badge(key: str) -> str:
+    """A verdict as a coloured markdown badge, symbol and word together."""
+    word = VERDICTS[key]
+    return f":{word.colour}-badge[{word}]"
+
+
+def legend() -> None:
+    """The six verdicts in words, for whoever does not know the symbols."""
+    st.markdown(" ".join(badge(key) for key in VERDICTS))
+
+
+def plain(value: Any) -> str:
+    """Text from a file or a user that must never be read as markdown."""
+    text = "" if value is None else str(value)
+    return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+!|~$:" else c for c in text).replace("\n", " ")
+
+
+def place(evidence: dict[str, Any] | None) -> str:
+    """Evidence as bar, word and file:line, or who reported it."""
+    if not evidence:
+        return EVIDENCE["none"]
+    bar = EVIDENCE.get(str(evidence.get("level", "source")), EVIDENCE["source"])
+    file, line, release = (evidence.get(key) for key in ("file", "line", "release"))
+    where = f" `{file}{f':{line}' if line else ''}`" if file else f" {plain(evidence.get('url', ''))}"
+    return f"{bar}{where}" + (f" in {release}" if release else "")
+
+
+def stage_rows(check: dict[str, Any]) -> Table:
+    """One row per stage: status, kernel kind and path, why, and who says so."""
+    rows = []
+    for key, label in STAGES.items():
+        stage = check["stages"][key]
+        path = " · ".join(filter(None, [stage.get("path"), KERNELS.get(str(stage.get("kernel")), None)]))
+        rows.append(
+            {
+                "Stage": f"**{label}**",
+                "Status": badge(stage["verdict"]),
+                "Path": plain(path) or "—",
+                "Why": plain(stage.get("reason")) or "—",
+                "Evidence": place(stage.get("evidence")),
+            }
+        )
+    return rows
+
+
+def table(rows: Table, alt: str, empty: str = "Nothing to show.") -> None:
+    """A plain table; cells may hold markdown that we wrote ourselves."""
+    if not rows:
+        st.caption(empty)
+        return
+    st.table(pd.DataFrame(rows), hide_index=True, border="horizontal", alt=alt)
+
+
+def command(text: str, label: str = "The same on the command line") -> None:
+    """A command to copy, without colours that fail contrast."""
+    st.caption(label)
+    st.code(text, language=None, wrap_lines=True)
+
+
+def between(low: float | None, high: float | None) -> str:
+    """A count, or the range it lies in."""
+    if low is None or high is None:
+        return "unknown"
+    return count(max(low, 0)) if low == high else f"{count(max(low, 0))} to {count(max(high, 0))}"
+
+
+def csv(rows: Table) -> str:
+    """Rows as CSV whose cells no spreadsheet runs as a formula."""
+    return cached.safe_csv(rows)
+
+
+def downloads(name: str, rows: Table, answer_json: Any, markdown: str | None = None) -> None:
+    """CSV and JSON of exactly what is shown, and the answer as Markdown where there is one."""
+    quiet = {"on_click": "ignore", "width": "stretch"}
+    st.download_button("CSV", csv(rows), f"nvdash-{name}.csv", "text/csv", key=f"{name}_csv", **quiet)
+    st.download_button(
+        "JSON",
+        json.dumps(answer_json, indent=1, ensure_ascii=False),
+        f"nvdash-{name}.json",
+        "application/json",
+        key=f"{name}_json",
+        **quiet,
+    )
+    if markdown:
+        st.download_button("Markdown", markdown, f"nvdash-{name}.md", "text/markdown", key=f"{name}_md", **quiet)
+
+
+def exporter(name: str, rows: Table) -> Callable[[], None]:
+    """An export menu for rows that are on the page."""
+    return lambda: downloads(name, rows, rows)
+
+
+def asking(question: Callable[[], Any]) -> Any:
+    """The answer, or the four parts of the error in words and an end of the page."""
+    try:
+        return question()
+    except NvdashError as error:
+        show_error(error)
+        st.stop()
+
+
+def show_error(error: NvdashError) -> None:
+    """Place, expected, found, next step: what a person needs to go on."""
+    st.error(
+        f"**{plain(error.where)}**: expected {plain(error.expected)}, {plain(error.found)}."
+        + (f"\n\n{plain(error.hint)}" if error.hint else "")
+    )
+
+
+def tiles(entries: Sequence[tuple[str, str, str]]) -> None:
+    """Four framed tiles: question, answer, where it comes from."""
+    grid = st.grid(len(entries), min_column_width=205, border=True)
+    for question, short, source in entries:
+        with grid.cell():
+            st.caption(question)
+            st.markdown(f"**{short}**")
+            st.caption(source)

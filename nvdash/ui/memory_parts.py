@@ -1,0 +1,265 @@
+"""What the Memory page is made of: controls, tiles, charts, formula, budget, log comparison."""
+
+from typing import Any
+
+import streamlit as st
+
+from nvdash.answers.words import VERDICTS, count, dtype, gib, ratio, tokens_short
+from nvdash.ui import cached, charts, components, uploads
+from nvdash.ui.selection import Selection
+
+TOKENS, FRACTION = "memory_tokens", "memory_fraction"
+NOT_SIZED = ("refused", "trap")
+Answer = dict[str, Any]
+
+
+def controls(chosen: Selection) -> tuple[int, float | None, Any]:
+    """Tokens in use and the utilisation; the header's place above them is returned for later."""
+    above = st.container()
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    tokens = left.number_input(
+        "Tokens in use, over all requests",
+        0,
+        100_000_000,
+        chosen.context * chosen.requests,
+        step=4_096,
+        key=TOKENS,
+        bind="query-params",
+        help="The load: prompt and answer tokens that are in the cache at once.",
+    )
+    fraction = right.number_input(
+        "GPU memory utilisation",
+        0.05,
+        1.0,
+        None,
+        step=0.01,
+        key=FRACTION,
+        bind="query-params",
+        placeholder="the release's default",
+        help="The fraction of the GPU that the engine may use.",
+    )
+    return int(tokens), fraction, above
+
+
+def answer_line(answer: Answer) -> tuple[str, str]:
+    """The first line: what fits and which pool binds."""
+    support, pool = answer["support"] or {"verdict": "unknown"}, answer["binding_pool"]
+    advice = " ".join(answer["advice"][:2])
+    if support["verdict"] in NOT_SIZED:
+        return "warning" if support["verdict"] == "trap" else "error", advice
+    words = {
+        "weights": "The weights do not fit.",
+        "cache": "The weights fit; the asked requests do not.",
+        "none": "Weights and cache fit.",
+        None: f"Which pool binds is open: {answer['binding_reason']}.",
+    }
+    tone = {"weights": "error", "cache": "warning", "none": "success", None: "info"}[pool]
+    return tone, f"{words[pool]} {advice}"
+
+
+def tiles(views: Answer) -> None:
+    """Fixed, growing, left and limit: never one number."""
+    answer, now = views["answer"], views["now"]
+    share = "" if now["share"] is None else f"{now['share']:.0%} of the pool, "
+    held = answer["requests_that_fit"]
+    fits = f"{count(held['low'])} to {count(held['high'])} requests of {tokens_short(held['context'])}" if held else ""
+    low, high = answer["kv_tokens_low"], answer["kv_tokens_high"]
+    components.tiles(
+        [
+            (
+                "Weights, fixed",
+                gib(answer["weights_bytes"]),
+                f"{answer['weights_source']}, {answer['checkpoint'] or 'no known checkpoint'}",
+            ),
+            (f"KV cache now, grows ({now['dtype']})", gib(now["bytes"]), f"{share}formula"),
+            ("Left in the pool", left_text(now), "after tokens in use; estimate"),
+            ("Pool is exhausted at", f"{components.between(low, high)} tokens", fits or answer["binding_reason"]),
+        ]
+    )
+
+
+def left_text(now: Answer) -> str:
+    """What is left, in words where it is less than nothing."""
+    low, high = now["left_low"], now["left_high"]
+    if low is None:
+        return "unknown"
+    text = f"{gib(low)} to {gib(high)}" if low != high else gib(low)
+    return f"{text}, does not fit" if high < 0 else text
+
+
+def growth(views: Answer, tokens: int) -> None:
+    """The cache grows, the weights do not."""
+    st.subheader("The cache grows, the weights do not", anchor=False)
+    limit, fixed = views["limit_bytes"], views["fixed_bytes"]
+    lines = [{**row, "tokens": row["tokens_low"]} for row in views["growth"] if (row.get("tokens_low") or 0) > 0]
+    if limit is None or not lines:
+        st.caption("Nothing can be drawn: " + (views["answer"]["binding_reason"] or "the memory is not known") + ".")
+    else:
+        finding = "; ".join(row["label"] for row in lines)
+        charts.shown(charts.memory_growth(lines, limit / 2**30, fixed / 2**30, tokens), finding, "memory_growth")
+        st.caption(f"Grey is fixed: weights and runtime. The dashed line is what the engine may use. {finding}.")
+    components.table([dtype_row(row) for row in views["growth"]], "Bytes per token and limit of each cache dtype")
+
+
+def dtype_row(row: Answer) -> Answer:
+    """One cache dtype with its verdict; a refused one is never sized as if it ran."""
+    if "error" in row:
+        return {
+            "Cache": row["dtype"],
+            "Bytes per token": "unknown",
+            "KV cache tokens": "unknown",
+            "Verdict": components.badge("unknown"),
+        }
+    sized = components.between(row["tokens_low"], row["tokens_high"])
+    return {
+        "Cache": row["dtype"],
+        "Bytes per token": count(row["bytes_per_token"]),
+        "KV cache tokens": f"would be {sized}" if row["verdict"] in NOT_SIZED else sized,
+        "Verdict": components.badge(row["verdict"]),
+    }
+
+
+def requests(views: Answer) -> None:
+    """Requests that fit at once by context and precision."""
+    st.subheader("Requests that fit at once", anchor=False)
+    grid = views["requests"]
+    rows = [
+        {**row, "rank": rank(row), "label": f"{row['label']}{' ✕' if row['verdict'] in NOT_SIZED else ''}"}
+        for row in grid["rows"]
+    ]
+    finding = "; ".join(f"{r['context']} {r['column']}: {r['label']}" for r in rows if r["context"] == "32K")
+    charts.shown(charts.requests_grid(rows, grid["columns"]), f"At 32K: {finding}", "memory_requests")
+    st.caption(
+        "Low to high end of the budget; 0: the weights alone exceed the GPU; ✕: the release refuses or traps it; "
+        "?: beyond the model's length, or not known."
+    )
+    with st.expander("The same as a table"):
+        components.table(
+            [
+                {
+                    "Weights / cache": r["column"],
+                    "Context": r["context"],
+                    "Requests": r["label"],
+                    "Verdict": str(VERDICTS[r["verdict"]]),
+                }
+                for r in rows
+            ],
+            "Requests by context and precision",
+        )
+
+
+def rank(row: Answer) -> float:
+    """A shade by the order of magnitude, so that large counts do not hide the small ones."""
+    return float(len(str(row["low"])) + row["low"] / 10 ** len(str(row["low"]))) if row["low"] else 0.0
+
+
+def formula(answer: Answer) -> None:
+    """Where the bytes come from, with the reader's own numbers."""
+    st.subheader("Where the bytes come from", anchor=False)
+    st.markdown(f"`{answer['formula']}`")
+    for line in answer["explain"]:
+        st.caption(line)
+    st.caption(f"Allocator rules: {answer['rule']}. Printed tokens by the “{answer['kv_tokens_rule']}” rule.")
+    components.table(
+        [
+            {"": "Formula, bytes per token", "Value": count(answer["kv_bytes_per_token"])},
+            {
+                "": "Predicted, KV cache tokens as this release prints them",
+                "Value": components.between(answer["kv_tokens_low"], answer["kv_tokens_high"]),
+            },
+            {
+                "": "Blocks of tokens",
+                "Value": f"{components.between(answer['num_blocks_low'], answer['num_blocks_high'])} "
+                f"of {count(answer['block_size'])}",
+            },
+            {"": "Allocated", "Value": "not measured: give a start-up log below, or run a smoke test"},
+        ],
+        "Formula, predicted and allocated",
+    )
+    for row in answer["gain"]:
+        st.markdown(
+            f"An NVFP4 cache holds **{ratio(row['factor'])}** the requests of {dtype(row['over'])} "
+            f"for this layout at {count(row['context'])} tokens."
+        )
+    bound = answer["decode_bound"]
+    if bound:
+        st.caption(
+            f"Decode step: at least {bound['step_ms_at_least']:.2f} ms, at most "
+            f"{bound['tokens_per_s_at_most']:,.0f} tokens/s. {bound['label'].capitalize()}."
+        )
+
+
+def items(answer: Answer) -> None:
+    """Every line of the budget with its range and source."""
+    components.table(item_rows(answer), "Budget items with kind, range and source")
+
+
+def item_rows(answer: Answer) -> list[Answer]:
+    """The budget as rows."""
+    names = {
+        "gpu_total": "GPU total, as engines see it",
+        "utilisation": "Kept outside the engine's share",
+        "weights": "Weights",
+        "activation_peak": "Activation peak",
+        "non_torch": "Outside torch",
+        "cuda_graphs": "CUDA graphs",
+        "kv_cache": "KV cache pool",
+    }
+    return [
+        {
+            "Item": names.get(row["item"], row["item"]),
+            "Kind": row["kind"],
+            "Typical": gib(row["bytes"], 2),
+            "Range": f"{gib(row['low_bytes'], 2)} to {gib(row['high_bytes'], 2)}",
+            "Source": row["source"],
+            "Detail": components.plain(row["detail"]),
+        }
+        for row in answer["items"]
+    ]
+
+
+def from_log(chosen: Selection) -> None:
+    """Why a log says another number: predicted against printed, with the cause of each difference."""
+    st.subheader("Why does my log say another number?", anchor=False)
+    with st.form("memory_log"):
+        file = st.file_uploader("Start-up log of your server", key="memory_log_file", max_upload_size=50)
+        asked = st.form_submit_button("Compare with this log", icon=":material/compare_arrows:")
+    if not asked:
+        return
+    if file is None:
+        st.info("Choose a log file first.")
+        return
+    with uploads.saved([file]) as paths:
+        question = {"model": chosen.model, "framework": chosen.framework, "log": str(paths[0])}
+        answer = components.asking(lambda: cached.ask_fresh("memory", question))
+    rows = [
+        {
+            "Number": components.plain(row["name"]),
+            "Predicted": components.plain(row["predicted"]),
+            "Printed": components.plain(row["printed"]),
+            "Result": components.plain(row["result"]),
+            "Cause": components.plain(row["cause"]) or "—",
+        }
+        for row in log_rows(answer)
+    ]
+    components.table(rows, "Predicted against printed")
+
+
+def log_rows(answer: Answer) -> list[Answer]:
+    """Each number of the log beside its replay."""
+    words = {True: "consistent", False: "differs", None: "cannot be compared"}
+    return [
+        {
+            "name": row.get("key") or row.get("name"),
+            "predicted": row.get("predicted"),
+            "printed": row.get("printed"),
+            "result": words[row["consistent"]],
+            "cause": row.get("cause"),
+        }
+        for row in answer["predicted_against_printed"]
+    ]
+
+
+def exports(views: Answer) -> None:
+    """The budget as CSV, the whole answer as JSON."""
+    components.downloads("memory", item_rows(views["answer"]), views)

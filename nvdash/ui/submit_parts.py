@@ -1,0 +1,250 @@
+"""What the Submit page is made of: recognise, preview beside stored runs, ask for gaps, store, undo."""
+
+from typing import Any
+
+import streamlit as st
+
+from nvdash.answers.words import VERDICTS
+from nvdash.errors import NvdashError
+from nvdash.ui import cached, components, selection, uploads
+
+MAX_FILE_MB = 200
+UNKNOWN = "I do not know"
+ALWAYS_ASKED = (
+    *("gpu", "gpu_count", "framework", "version", "weight_format", "kv_cache_dtype_requested"),
+    *("kv_cache_dtype_resolved", "attention_backend", "prefix_cache_state", "workload"),
+)
+HELPFUL = (
+    ("vLLM", "the JSON of `vllm bench serve`, the start-up log, one `/metrics` scrape before and one after"),
+    ("SGLang", "the JSON Lines of `bench_serving`; it embeds the server's own settings"),
+    ("TensorRT-LLM", "the report JSON or the console output of `trtllm-bench`"),
+    ("Quality", "the results JSON of lm-evaluation-harness, RULER or LongBench"),
+    ("Kernels", "a torch profiler trace, an nsys CSV, or our smoke report"),
+)
+Answer = dict[str, Any]
+
+
+def before_upload() -> None:
+    """Which files help, and what is never stored."""
+    components.table([{"From": name, "Helps": what} for name, what in HELPFUL], "Which files help, per framework")
+    st.caption("Never stored: prompts, generated texts, keys, host names, absolute paths.")
+
+
+def preview_of(files: list[Any], typed: dict[str, str]) -> Answer:
+    """What these files say; kept for the session as long as files and typed fields stay the same."""
+    key = (tuple(file.file_id for file in files), tuple(sorted(typed.items())), cached.store_revision())
+    known = selection.recall("preview")
+    if known and known[0] == key:
+        return dict(known[1])
+    with st.status("Reading your files", expanded=False) as status, uploads.saved(files) as paths:
+        answer = components.asking(lambda: cached.ask_fresh("preview", paths, typed))
+        status.update(label="Files are read", state="complete")
+    selection.keep("preview", (key, answer))
+    return dict(answer)
+
+
+def recognised(preview: Answer) -> None:
+    """1 · What we recognised."""
+    st.subheader("1 · What we recognised", anchor=False)
+    rows = [
+        {
+            "File": components.plain(row["file"]),
+            "Result": mark(row),
+            "Format": row["format"] or "not a result format",
+            "Gives": components.plain(", ".join(row["gives"])) or "nothing was read",
+        }
+        for row in preview["files"]
+    ]
+    components.table(rows, "Each file, whether it was recognised, and what it gives")
+    for row in preview["files"]:
+        if row.get("error"):
+            error = row["error"]
+            st.warning(
+                f"**{components.plain(row['file'])}** is left out: expected {components.plain(error['expected'])}, "
+                f"{components.plain(error['found'])}. {components.plain(error['hint'])}"
+            )
+
+
+def mark(row: Answer) -> str:
+    """Recognised or left out, as symbol and word."""
+    return ":green-badge[● Recognised]" if row["format"] and not row.get("error") else ":gray-badge[– Left out]"
+
+
+def beside(preview: Answer) -> None:
+    """2 · Your run next to ours, with warnings at the right."""
+    st.subheader("2 · Your run next to ours", anchor=False)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        for run in preview["runs"][:20]:
+            run_beside(run)
+        if len(preview["runs"]) > 20:
+            st.caption(f"and {len(preview['runs']) - 20} more runs of these files")
+        if not preview["runs"]:
+            st.caption("These files hold no benchmark run.")
+    with right:
+        for text in preview["warnings"]:
+            st.warning(components.plain(text))
+        if not preview["warnings"]:
+            st.caption("No remarks: the numbers are plausible.")
+
+
+def run_beside(run: Answer) -> None:
+    """One run of the upload beside the nearest stored run of the same model and GPU."""
+    values, near = run["values"], run["nearest"]
+    st.markdown(
+        f"**{components.plain(values.get('model')) or 'model not said'}** · run `{run['run_id']}`"
+        + (" · already stored" if run["already_stored"] else "")
+    )
+    verdict = values.get("cache_verdict")
+    if verdict in VERDICTS and verdict != "unknown":
+        st.markdown(f"KV cache asked for and seen: {components.badge(verdict)}")
+    rows = [
+        {
+            "Metric": row["label"],
+            "This upload": number(row["this"]),
+            "Nearest run": number(row["nearest"]),
+            "Difference": difference(row["ratio"]),
+        }
+        for row in run["rows"]
+    ]
+    components.table(rows, "This upload beside the nearest run", "No speed or capacity in these files.")
+    if near:
+        apart = ", ".join(near["differs_in"]) or "nothing that is recorded"
+        st.caption(f"Nearest run {near['run_id']}; it differs in {components.plain(apart)}.")
+    else:
+        st.caption("No run of this model on this GPU is stored yet.")
+
+
+def number(value: Any) -> str:
+    """A metric as text; unknown is not zero."""
+    return "not measured" if value is None else f"{value:,.4g}"
+
+
+def difference(ratio: float | None) -> str:
+    """A ratio as a signed percentage."""
+    return "—" if ratio is None else f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
+
+
+def gaps_form(preview: Answer) -> dict[str, str] | None:
+    """3 · Still missing: only absent fields; returns what was typed when the form is sent."""
+    st.subheader("3 · Still missing", anchor=False)
+    read = {name: value for run in preview["runs"][:1] for name, value in run["provenance"].items()}
+    with st.expander(f"{len(read)} fields read from your files"):
+        components.table(
+            [{"Field": name, "From": components.plain(place)} for name, place in read.items()],
+            "Fields and the file each was read from",
+            "Read from the result file itself.",
+        )
+    with st.form("submit_form"):
+        grid = st.grid(3, min_column_width=240)
+        typed = {}
+        for gap in preview["missing"]:
+            if gap["field"] != "quality":
+                with grid.cell():
+                    typed[gap["field"]] = field(gap)
+        sent = st.form_submit_button("Submit run", icon=":material/upload:", disabled=not preview["can_submit"])
+        st.caption(
+            "Leave a field empty if you do not know. Unknown is stored as unknown, and keeps the run out of "
+            "comparisons that need it."
+        )
+    return {name: text for name, text in typed.items() if text and text != UNKNOWN} if sent else None
+
+
+def field(gap: Answer) -> str | None:
+    """One input: a list with “I do not know” for what every comparison needs, a text field for the rest."""
+    options = cached.field_options(gap["field"])
+    key = f"submit_{gap['field']}"
+    if gap["field"] in ALWAYS_ASKED:
+        value = st.selectbox(
+            gap["label"],
+            [UNKNOWN, *options],
+            index=None,
+            key=key,
+            placeholder="Not in any file",
+            accept_new_options=True,
+        )
+        return None if value is None else str(value)
+    return st.text_input(gap["label"], key=key, placeholder="Not in any file")
+
+
+def store(files: list[Any], typed: dict[str, str]) -> None:
+    """Store the runs and remember them, so that they can be undone in this session."""
+    try:
+        with st.spinner("Storing"), uploads.saved(files) as paths:
+            answer = cached.ask_fresh("submit", paths, typed, leave_out_refused=True)
+    except NvdashError as error:
+        components.show_error(error)
+        return
+    selection.keep("stored", answer)
+    st.rerun()
+
+
+def outcome() -> None:
+    """What was stored last, with its undo."""
+    answer = selection.recall("stored")
+    if not answer:
+        return
+    for text, runs in stored_lines(answer):
+        st.success(text)
+        if runs and st.button("Undo", key=f"undo-{runs[0]}", icon=":material/undo:"):
+            undone = cached.ask_fresh("undo", runs)
+            selection.keep("stored", None)
+            selection.keep("undone", undone)
+            st.rerun()
+    if st.button("Submit something else", type="tertiary"):
+        selection.keep("stored", None)
+        st.rerun()
+
+
+def stored_lines(answer: Answer) -> list[tuple[str, list[str]]]:
+    """One line per outcome and the runs that its undo takes back."""
+    lines = []
+    if answer["added"]:
+        lines.append((f"✓ Stored as run {', '.join(answer['added'])}.", list(answer["added"])))
+    if answer["reinstated"]:
+        lines.append((f"Run {', '.join(answer['reinstated'])} was withdrawn and is back.", list(answer["reinstated"])))
+    if answer["duplicates"]:
+        revised = " Your fields were added as a revision." if answer["revised"] else ""
+        lines.append((f"This run is already stored as {', '.join(answer['duplicates'])}.{revised}", []))
+    if answer["smoke"]["added"]:
+        lines.append((f"✓ Smoke report stored as {', '.join(answer['smoke']['added'])}.", []))
+    if answer["smoke"]["duplicates"]:
+        lines.append((f"This smoke report is already stored as {', '.join(answer['smoke']['duplicates'])}.", []))
+    return lines
+
+
+def undone() -> None:
+    """What an undo took back."""
+    runs = selection.recall("undone")
+    if runs:
+        st.info(f"Run {', '.join(runs)} is withdrawn. Submitting the same file again brings it back.")
+        selection.keep("undone", None)
+
+
+def stored_runs() -> None:
+    """The newest runs of the store."""
+    st.subheader("Runs in this store", anchor=False)
+    answer = components.asking(lambda: cached.ask("runs", {}, limit=50))
+    rows = [
+        {
+            "Run": f"`{row['run_id']}`",
+            "Model": components.plain(row["model"]) or "unknown",
+            "GPU": components.plain(row["gpu"]) or "unknown",
+            "Weights": row["weight_format"] or "unknown",
+            "Cache": row["kv_cache_dtype_resolved"] or row["kv_cache_dtype_requested"] or "unknown",
+            "Output tok/s": number(row["output_tok_s"]),
+            "TTFT mean, ms": number(row["ttft_mean_ms"]),
+            "Remarks": str(len(row["warnings"])),
+        }
+        for row in answer["runs"]
+    ]
+    components.table(rows, "The newest runs of this store", "No runs yet.")
+    if answer["total"] > len(rows):
+        st.caption(f"{len(rows)} of {answer['total']} runs; `./run runs` lists all.")
+
+
+def exports() -> None:
+    """The listed runs as CSV and JSON."""
+    answer = cached.ask("runs", {}, limit=50)
+    rows = [{key: value for key, value in row.items() if key != "warnings"} for row in answer["runs"]]
+    components.downloads("runs", rows, answer)

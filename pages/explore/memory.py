@@ -1,0 +1,28 @@
+"""Memory: what the weights take, and what every live token adds."""
+
+import streamlit as st
+
+from nvdash.ui import cached, components, memory_parts, selection
+
+chosen = selection.current()
+tokens, fraction, controls = memory_parts.controls(chosen)
+question = chosen.memory_question(gpu_memory_utilization=fraction)
+with st.skeleton(height=420):
+    views = components.asking(lambda: cached.ask("memory_views", question, tokens=tokens))
+answer = views["answer"]
+
+with controls:
+    components.header(
+        "Memory", f"{components.fixed_line(chosen)} · all numbers are per GPU", lambda: memory_parts.exports(views)
+    )
+    components.answer(*memory_parts.answer_line(answer))
+memory_parts.tiles(views)
+left, right = st.columns([3, 2], gap="large")
+with left:
+    memory_parts.growth(views, tokens)
+with right:
+    memory_parts.requests(views)
+memory_parts.formula(answer)
+memory_parts.items(answer)
+memory_parts.from_log(chosen)
+components.command(selection.command("memory", question))

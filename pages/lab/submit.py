@@ -1,0 +1,32 @@
+"""Submit results: recognise, look, fill the gaps, store, undo."""
+
+import streamlit as st
+
+from nvdash.ui import components, selection, submit_parts
+
+selection.current()
+components.header(
+    "Submit results",
+    "A result file says how fast it went; a server log or metrics page says what was served. "
+    "The sidebar is not applied to your upload.",
+    submit_parts.exports,
+)
+submit_parts.undone()
+submit_parts.outcome()
+files = st.file_uploader(
+    "Result file, server log, metrics page",
+    accept_multiple_files=True,
+    key="submit_files",
+    max_upload_size=submit_parts.MAX_FILE_MB,
+    help="Files of one run; .gz too.",
+)
+if files and not selection.recall("stored"):
+    preview = submit_parts.preview_of(files, {})
+    submit_parts.recognised(preview)
+    submit_parts.beside(preview)
+    typed = submit_parts.gaps_form(preview)
+    if typed is not None:
+        submit_parts.store(files, typed)
+else:
+    submit_parts.before_upload()
+submit_parts.stored_runs()
