@@ -67,7 +67,7 @@ def lines(answer: Mapping[str, Any]) -> Iterable[Any]:
     yield support_sentence(answer)
     yield from (f"! conflict: {conflict}" for conflict in answer["conflicts"])
     yield ""
-    yield stage_table(answer)
+    yield from stage_lines(answer)
     yield from _listed("Backends passed over", [tried_line(row) for row in answer["skipped_backends"]])
     yield from _listed("Conditions", answer["unmet_conditions"])
     yield from _listed("Taken for granted", answer["assumes"])
@@ -80,23 +80,22 @@ def lines(answer: Mapping[str, Any]) -> Iterable[Any]:
     yield f"matrix {answer['matrix_digest']}, newest release read {answer['newest_release']}"
 
 
-def stage_table(answer: Mapping[str, Any]) -> Any:
-    """Stage, verdict, path and evidence, one line each."""
-    from rich.table import Table
-
+def stage_lines(answer: Mapping[str, Any]) -> Iterable[str]:
+    """Stage, verdict, path and evidence in columns that stay on one line; the reason below, once."""
     from nvdash.answers.words import STAGES, VERDICTS
 
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for head in ("Stage", "Verdict", "Path", "Evidence", "Why"):
-        table.add_column(head, overflow="fold")
-    before = ""
+    rows = [("Stage", "Verdict", "Path", "Evidence", "")]
     for name, stage in answer["stages"].items():
         path = ", ".join(filter(None, (stage.get("backend"), stage["path"], stage["kernel"])))
-        why = " ".join(filter(None, (stage["reason"], stage.get("note"))))
-        shown = "the same" if why and why == before else why
-        table.add_row(STAGES[name], str(VERDICTS[stage["verdict"]]), path, evidence_text(stage["evidence"]), shown)
-        before = why
-    return table
+        why = "; ".join(filter(None, (stage["reason"], stage.get("note"))))
+        rows.append((STAGES[name], str(VERDICTS[stage["verdict"]]), path, evidence_text(stage["evidence"]), why))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    before = ""
+    for *cells, evidence, why in rows:
+        yield "  ".join([cell.ljust(width) for cell, width in zip(cells, widths, strict=True)] + [evidence])
+        if why and why != before:
+            yield f"  {why}"
+        before = why or before
 
 
 def evidence_text(evidence: Mapping[str, Any] | None) -> str:

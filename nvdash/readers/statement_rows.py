@@ -85,8 +85,8 @@ def _value_problems(row: Row, file: str, key: str, value: Any) -> Iterator[Nvdas
 
 def _shape_problems(row: Row, file: str, key: str, value: Any) -> Iterator[NvdashError]:
     if key == "requires_flashinfer":
-        if not (value is True or (isinstance(value, str) and value)):
-            yield _problem(row, file, key, "a FlashInfer path or true", kind_of(value))
+        if not (isinstance(value, bool) or (isinstance(value, str) and value)):
+            yield _problem(row, file, key, "a FlashInfer path, true or false", kind_of(value))
     elif key == "reports":
         if not (isinstance(value, list) and all(isinstance(item, Row) and "url" in item for item in value)):
             yield _problem(row, file, key, "a list of {url, claim, level}", kind_of(value))

@@ -80,7 +80,7 @@ class Statement:
     path: str | None = None
     part: str | None = None
     kv_format: str | None = None
-    requires_flashinfer: str | bool = False
+    requires_flashinfer: str | bool | None = None
     order: tuple[str, ...] = ()
     axis: str = "kv_cache_dtype"
     becomes: str | None = None

@@ -34,10 +34,10 @@ def stage_of(
 
 
 def flashinfer_path(result: Outcome, tags: Sequence[Statement]) -> str | bool:
-    """The FlashInfer path that runs: a named one before a mere "it needs FlashInfer"."""
-    speakers = [*([result.statement] if result.statement else []), *tags]
-    needs = [item.requires_flashinfer for item in speakers if item.requires_flashinfer]
-    return next((need for need in needs if isinstance(need, str)), bool(needs))
+    """The FlashInfer path that runs: what a tag names or denies, before a mere "it needs FlashInfer"."""
+    speakers = [*tags, *([result.statement] if result.statement else [])]
+    said = [need for item in speakers if (need := item.requires_flashinfer) is not None]
+    return next((need for need in said if need is not True), bool(said))
 
 
 def _first(statements: Sequence[Statement], name: str) -> Any:

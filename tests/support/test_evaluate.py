@@ -304,3 +304,19 @@ def test_mla_is_asked_with_its_latent_record(make_matrix, nvfp4_on_sm120):
     latent = replace(nvfp4_on_sm120, heads=HeadLayout.parse("mla:128/1x576/512"))
     assert (verdict(matrix, latent).verdict, verdict(matrix, latent).layer) == ("refused", "config")
     assert verdict(matrix, nvfp4_on_sm120).verdict == "expected"
+
+
+def test_a_tag_may_say_that_a_stage_runs_no_flashinfer_kernel(make_matrix, nvfp4_on_sm120):
+    unknown_path = row("fi", {"backend": "FLASHINFER"}, requires_flashinfer=True)
+    own = {
+        "id": "own",
+        "kind": "tag",
+        "when": {},
+        "since": "0.32.0",
+        "stage": ["kv_write"],
+        "requires_flashinfer": False,
+    }
+    matrix = make_matrix([priority(["FLASHINFER"]), unknown_path, own], PINNED, flashinfer=([], FLASHINFER_RELEASES))
+    found = verdict(matrix, nvfp4_on_sm120)
+    assert found.stages["kv_write"].assumes == ()
+    assert found.stages["decode"].assumes == ("flashinfer_path_unread",)
