@@ -6,9 +6,12 @@ two formats equal, so records are keyed on framework, flag and model family.
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from nvdash.errors import UnknownError, did_you_mean
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,11 @@ class Encoding:
         return -(-values * self.bits // 8) + scales + self.row_bytes
 
     @property
-    def bits_per_value(self) -> Fraction:
+    def bits_per_value(self) -> "Fraction":
         """Bits of a long row, scales included."""
-        return Fraction(self.bits) + (Fraction(8 * self.block_bytes, self.block) if self.block else 0)
+        from fractions import Fraction
+
+        return self.bits + Fraction(8 * self.block_bytes, self.block or 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """What each layer of a model keeps while it serves: values only, the same for every engine.
 
 A layer may keep keys and values per token (`full`), for a window (`sliding`, `chunked`), a latent record (`mla`),
-an index of keys (`index`), encoder keys and values per request (`cross`), or a state of fixed size (`state`).
+an index of keys (`index`), encoder keys and values per request (`cross`), a state of fixed size (`state`), or the raw
+inputs of a compressor's open group (`compressor`).
 How an engine pages these is its own affair.
 """
 
@@ -72,6 +73,8 @@ class Cache:
     state: State | None = None
     ratio: int = 1
     """Tokens that share one stored record (compressed attention)."""
+    block: int = 0
+    """Tokens per block where the model itself fixes them (DeepSeek-V4's windowed and compressor caches)."""
     part: int = 0
     """Number among several equal caches of one layer."""
     draft: bool = False
@@ -129,13 +132,18 @@ class Layout:
         return replace(self, caches=tuple(cache.with_state_type(chosen) for cache in self.caches))
 
     @property
+    def compressed(self) -> bool:
+        """Whether several tokens share a stored record, in pages of several sizes (DeepSeek-V4)."""
+        return self.family == "deepseek_v4"
+
+    @property
     def has_state(self) -> bool:
         """Whether any layer keeps a state of fixed size."""
         return any(cache.kind == "state" for cache in self.caches)
 
     def shapes(self) -> tuple[HeadLayout, ...]:
         """Every distinct attention shape of the layers, the full-attention ones first."""
-        attention = [cache for cache in self.caches if cache.kind not in ("state", "index")]
+        attention = [cache for cache in self.caches if cache.kind not in ("state", "index", "compressor")]
         ordered = sorted(attention, key=lambda cache: cache.kind in WINDOW_KINDS)
         found = [self._shape(cache) for cache in ordered]
         return tuple(dict.fromkeys(shape for shape in found if shape))

@@ -2,11 +2,21 @@
 
 from collections import Counter
 
+from nvdash.errors import UnknownError
 from nvdash.footprint.caches import DTYPE_BYTES, Cache, Layout
 from nvdash.footprint.request import CacheRequest, Term
 from nvdash.formats import CacheFormat, cache_format, latent_record
 
+REQUEST_KINDS = ("state", "compressor")
+"""Kinds whose size does not grow with the context."""
 WIDE = {2: "bfloat16", 4: "float32"}
+
+
+def refuse_compressed(layout: Layout) -> None:
+    """Refuse compressed attention for an engine whose pools for it nobody read."""
+    if layout.compressed:
+        found = "found compressed attention (compress_ratios), whose pools of this engine were not read"
+        raise UnknownError("model", "a layout whose pools are known", found)
 
 
 def wide_flag(layout: Layout) -> str:
@@ -23,8 +33,8 @@ def flag_of(cache: Cache, layout: Layout, request: CacheRequest) -> str:
 
 
 def token_bytes(cache: Cache, layout: Layout, request: CacheRequest) -> int:
-    """Bytes one token adds to this cache on one rank; a state adds none."""
-    if cache.kind == "state":
+    """Bytes of one stored record of this cache on one rank: a token's, or that of `ratio` tokens; a state has none."""
+    if cache.kind in REQUEST_KINDS:
         return 0
     if cache.fixed_bytes:
         return cache.fixed_bytes
@@ -38,20 +48,20 @@ def token_bytes(cache: Cache, layout: Layout, request: CacheRequest) -> int:
 def terms(layout: Layout, caches: tuple[Cache, ...], request: CacheRequest) -> tuple[Term, ...]:
     """Equal caches as one term each, in layer order."""
     counted = Counter(
-        (cache.kind, _text(cache, layout, request), token_bytes(cache, layout, request))
+        (cache.kind, _text(cache, layout, request), token_bytes(cache, layout, request), cache.ratio)
         for cache in caches
-        if cache.kind != "state"
+        if cache.kind not in REQUEST_KINDS
     )
-    return tuple(Term(kind, number, text, size) for (kind, text, size), number in counted.items())
+    return tuple(Term(kind, number, text, size, ratio) for (kind, text, size, ratio), number in counted.items())
 
 
 def _text(cache: Cache, layout: Layout, request: CacheRequest) -> str:
-    size = token_bytes(cache, layout, request)
+    size, shared = token_bytes(cache, layout, request), f" / {cache.ratio} tokens" if cache.ratio > 1 else ""
     if cache.fixed_bytes:
-        return f"{size} B index key of {cache.key_size} values"
+        return f"{size} B index key of {cache.key_size} values{shared}"
     flag = flag_of(cache, layout, request)
     if cache.latent:
-        return f"{size} B {flag} record of {cache.key_size} latent + {cache.value_size} rotary values"
+        return f"{size} B {flag} record of {cache.key_size} latent + {cache.value_size} rotary values{shared}"
     stored = cache_format(flag)
     heads = f"{cache.rank_heads(request.tp)} KV head{'s' * (cache.rank_heads(request.tp) != 1)}"
     return f"{heads} × {_head_text(cache, stored)}"

@@ -6,6 +6,7 @@ A key that shapes a cache and that nothing here reads refuses the config: a sile
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from nvdash.footprint.caches import Cache, Layout, LayoutRefused
@@ -204,19 +205,36 @@ def _latent_index(keys: Keys, layers: int) -> set[int]:
 
 
 def _compressed(keys: Keys) -> Iterator[Cache]:
-    """DeepSeek-V4: a windowed latent cache everywhere, a compressed one and index keys where the ratio says."""
-    layers = layer_count(keys) or keys.need("num_hidden_layers")
-    ratios = keys.items("compress_ratios", (int,)) or []
-    size, rope = keys.need("head_dim"), keys.need("qk_rope_head_dim")
-    if len(ratios) < layers:
-        raise keys.fail("compress_ratios", f"a ratio for each of {layers} layers", ratios)
+    """DeepSeek-V4: every layer by its ratio, as far as the model's own layers go."""
+    ratios, layers = keys.items("compress_ratios", (int,)) or [], layer_count(keys) or 0
+    if len(ratios) < layers or layers == 0 or set(ratios) - {0, 1, 4, 128}:
+        raise keys.fail("compress_ratios", f"0, 1, 4 or 128 for each of {layers} layers", ratios[:8])
     for layer, ratio in enumerate(ratios[:layers]):
-        window, heads = keys.need("sliding_window"), query_heads(keys)
-        yield Cache(layer, "mla_sliding", 1, size - rope, rope, window, query_heads=heads)
-        if ratio > 1:
-            yield Cache(layer, "mla", 1, size - rope, rope, ratio=ratio, query_heads=heads)
-        if ratio == 4:
-            yield _index_key(keys, layer)
+        yield from _compressed_layer(keys, layer, ratio)
+
+
+def _compressed_layer(keys: Keys, layer: int, ratio: int) -> Iterator[Cache]:
+    """A windowed latent cache; with a ratio also the compressed one, its index keys and what is not compressed yet."""
+    size, rope, heads = keys.need("head_dim"), keys.need("qk_rope_head_dim"), query_heads(keys)
+    if rope >= size:
+        raise keys.fail("qk_rope_head_dim", f"less than head_dim {size}", rope)
+    window = keys.need("sliding_window")
+    yield Cache(layer, "mla_sliding", 1, size - rope, rope, window, block=64, query_heads=heads)
+    if ratio <= 1:
+        return
+    yield Cache(layer, "mla", 1, size - rope, rope, ratio=ratio, query_heads=heads)
+    yield _compressor(layer, size, ratio)
+    if ratio == 4:
+        yield replace(_index_key(keys, layer), ratio=ratio)
+        yield replace(_compressor(layer, keys.need("index_head_dim"), ratio), part=1)
+
+
+def _compressor(layer: int, size: int, ratio: int) -> Cache:
+    """FP32 inputs and scores of the tokens still to be compressed; ratio 4 keeps two overlapping groups."""
+    overlap = 2 if ratio == 4 else 1
+    width = 2 * overlap * size
+    block = 4 if ratio == 4 else 8
+    return Cache(layer, "compressor", 1, width, window=overlap * ratio, block=block, fixed_bytes=4 * width)
 
 
 def _encoder_decoder(keys: Keys) -> Iterator[Cache]:
@@ -260,6 +278,10 @@ def _mtp(keys: Keys, layers: int) -> tuple[Cache, ...] | None:
 
 
 def _mtp_layer(keys: Keys, layer: int) -> Iterator[Cache]:
+    ratios = keys.items("compress_ratios", (int,))
+    if ratios:
+        yield from _compressed_layer(keys, layer, ratios[layer] if layer < len(ratios) else 0)
+        return
     if not keys.values.get("kv_lora_rank"):
         yield _attention(keys, layer, "full", None)
         return

@@ -65,11 +65,13 @@ class Term:
     text: str
     """The multiplication with the user's own numbers."""
     bytes_per_token: int
+    """Bytes of one stored record: one token's, or that of `per_tokens` compressed ones."""
+    per_tokens: int = 1
 
     @property
     def total(self) -> int:
-        """Bytes per token of all caches of this term."""
-        return self.caches * self.bytes_per_token
+        """Bytes per token of all caches of this term, rounded up."""
+        return -(-self.caches * self.bytes_per_token // self.per_tokens)
 
 
 @dataclass(frozen=True, slots=True)

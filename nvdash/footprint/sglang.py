@@ -5,16 +5,15 @@ larger than it is counted: the first page takes the writes of padded tokens. Win
 slots for every full one, states take `mamba_full_memory_ratio` parts of the memory beside one part for tokens.
 """
 
-from fractions import Fraction
-
-from nvdash.errors import UnknownError
 from nvdash.footprint.caches import WINDOW_KINDS, Cache, Layout
-from nvdash.footprint.formula import formula_text, terms, token_bytes
+from nvdash.footprint.formula import formula_text, refuse_compressed, terms, token_bytes
 from nvdash.footprint.ranks import by_rank
 from nvdash.footprint.request import Allocation, CacheRequest, Group
 
-SLIDING_RATIO = Fraction(4, 5)
-STATE_RATIO = Fraction(9, 10)
+SLIDING_FIFTHS = 4
+"""Windowed slots for every five full ones (`swa_full_tokens_ratio` 0.8)."""
+STATE_TENTHS = 9
+"""Parts of the memory for states beside ten for tokens (`mamba_full_memory_ratio` 0.9)."""
 UNSET_STATE_TYPE = "float32"
 SPARSE_PAGE = 64
 """Page of the sparse-MLA backends and of NVFP4; every other default is one token."""
@@ -22,9 +21,7 @@ SPARSE_PAGE = 64
 
 def replay_sglang(layout: Layout, request: CacheRequest) -> Allocation:
     """Slots of the full-attention pool of the poorest rank, without its spare page."""
-    if any(cache.ratio > 1 for cache in layout.caches):
-        found = "found compressed attention (compress_ratios)"
-        raise UnknownError("model", "a layout whose pools are known", found, "its pools were not read")
+    refuse_compressed(layout)
     layout = layout.with_state_type(UNSET_STATE_TYPE)
     ranks = by_rank(layout, request)
     page = request.block_size or _default_page(layout, request)
@@ -75,18 +72,18 @@ def _cells(caches: tuple[Cache, ...], layout: Layout, request: CacheRequest) -> 
 
 
 def _state_slots(have: int, state: int) -> int | None:
-    return int(have * STATE_RATIO / (1 + STATE_RATIO)) // state if state else None
+    return have * STATE_TENTHS // (10 + STATE_TENTHS) // state if state else None
 
 
 def _tokens(have: int, full: int, sliding: int, page: int) -> int | None:
-    weighted = full + SLIDING_RATIO * sliding
-    return max(int(have / weighted) // page * page - page, 0) if weighted else None
+    fifths = 5 * full + SLIDING_FIFTHS * sliding
+    return max(5 * have // fifths // page * page - page, 0) if fifths else None
 
 
 def _pools(tokens: int | None, sliding: int, slots: int | None) -> dict[str, int]:
     pools = {} if tokens is None else {"full": tokens}
     if tokens is not None and sliding:
-        pools["sliding"] = int(tokens * SLIDING_RATIO)
+        pools["sliding"] = tokens * SLIDING_FIFTHS // 5
     return {**pools, "state": slots} if slots is not None else pools
 
 

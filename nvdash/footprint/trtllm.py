@@ -5,7 +5,7 @@ to 1.x). Its releases cannot be told apart by source, so one rule stands for all
 """
 
 from nvdash.footprint.caches import Layout
-from nvdash.footprint.formula import formula_text, terms, token_bytes
+from nvdash.footprint.formula import formula_text, refuse_compressed, terms, token_bytes
 from nvdash.footprint.ranks import by_rank
 from nvdash.footprint.request import Allocation, CacheRequest, Group
 from nvdash.footprint.vllm_rules import version
@@ -16,6 +16,7 @@ OLD_BLOCK, BLOCK = 64, 32
 
 def replay_trtllm(layout: Layout, request: CacheRequest) -> Allocation:
     """Blocks and tokens on every rank, decided by the one with the least memory."""
+    refuse_compressed(layout)
     ranks = by_rank(layout, request)
     sizes = [sum(token_bytes(cache, layout, request) for cache in rank) for rank in ranks]
     widest = max(range(len(sizes)), key=sizes.__getitem__)

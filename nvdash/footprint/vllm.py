@@ -8,6 +8,7 @@ from nvdash.footprint.formula import formula_text, terms
 from nvdash.footprint.ranks import by_rank
 from nvdash.footprint.request import Allocation, CacheRequest, Group, Precheck, gib
 from nvdash.footprint.vllm_groups import LayerGroup, group_layers
+from nvdash.footprint.vllm_packed import PackedBytes, pack_layers, packed_bytes, packed_requests
 from nvdash.footprint.vllm_pages import block_sizes, specs
 from nvdash.footprint.vllm_requests import request_blocks
 from nvdash.footprint.vllm_rules import NULL_BLOCK_SINCE, range_text
@@ -21,22 +22,17 @@ class Pool:
     groups: tuple[LayerGroup, ...]
     ranks: tuple[tuple[LayerGroup, ...], ...]
     needs: tuple[int | None, ...]
-
-    @property
-    def bytes_per_block(self) -> tuple[int, ...]:
-        """One block holds a page of every layer of the widest group of a rank."""
-        return tuple(max((group.bytes_per_block for group in rank), default=0) for rank in self.ranks)
+    bytes_per_block: tuple[int, ...]
+    """Bytes of one block on every rank."""
+    check_bytes: tuple[int, ...]
+    """The same as the start-up check counts them."""
+    per_request: int | None
+    """Blocks of one full-length request over all groups."""
 
     @property
     def widest(self) -> int:
         """The rank whose block is largest."""
         return max(range(len(self.ranks)), key=self.bytes_per_block.__getitem__)
-
-    @property
-    def per_request(self) -> int | None:
-        """Blocks of one full-length request over all groups."""
-        known = [need for need in self.needs if need is not None]
-        return sum(known) if len(known) == len(self.needs) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +92,31 @@ def _pool(setup: Setup) -> Pool:
     if not every:
         found = "found recurrent layers only, which this release keeps outside the pool"
         raise UnknownError("model", "at least one layer with a paged cache", found)
-    groups = group_layers(specs(setup, every, blocks), setup.rules)
+    form = pack_layers if setup.layout.compressed else group_layers
+    groups = form(specs(setup, every, blocks), setup.rules)
     if setup.rules.global_groups or setup.request.pp == 1:
         ranks = tuple(tuple(group.on(frozenset(rank)) for group in groups) for rank in held)
     else:
-        ranks = tuple(group_layers(specs(setup, rank, blocks), setup.rules) for rank in held)
-    return Pool(groups, ranks, tuple(request_blocks(setup, group.spec) for group in groups))
+        ranks = tuple(form(specs(setup, rank, blocks), setup.rules) for rank in held)
+    needs = tuple(request_blocks(setup, group.spec) for group in groups)
+    sizes = [_block_bytes(setup, rank) for rank in ranks]
+    allocated, checked = tuple(size.block for size in sizes), tuple(size.check for size in sizes)
+    return Pool(groups, ranks, needs, allocated, checked, _per_request(setup, groups, needs))
+
+
+def _block_bytes(setup: Setup, rank: tuple[LayerGroup, ...]) -> PackedBytes:
+    """One block holds a page of every layer of the widest group, unless pages of several sizes are packed."""
+    if setup.layout.compressed and rank:
+        return packed_bytes(rank, setup.rules)
+    widest = max((group.bytes_per_block for group in rank), default=0)
+    return PackedBytes(widest, widest)
+
+
+def _per_request(setup: Setup, groups: tuple[LayerGroup, ...], needs: tuple[int | None, ...]) -> int | None:
+    known = [need for need in needs if need is not None]
+    if len(known) < len(needs):
+        return None
+    return packed_requests(groups, known, setup.rules) if setup.layout.compressed else sum(known)
 
 
 def _available(request: CacheRequest, ranks: int) -> list[int]:
@@ -149,7 +164,8 @@ def _smallest(pool: Pool) -> int:
 
 
 def _groups(pool: Pool) -> tuple[Group, ...]:
-    block = max(group.bytes_per_block for group in pool.groups)
+    whole = len(pool.ranks) == 1
+    block = pool.bytes_per_block[0] if whole else max(group.bytes_per_block for group in pool.groups)
     return tuple(
         Group(
             kind=group.spec.kind,
@@ -194,10 +210,13 @@ def _rank_check(setup: Setup, pool: Pool, rank: int, available: int) -> Precheck
 
 
 def _needed(setup: Setup, pool: Pool, rank: int) -> int:
-    """Bytes of one full-length request: whole padded blocks from 0.14, the bare pages of every layer before."""
-    if setup.rules.check_groups or setup.rules.flat or len(pool.ranks[rank]) != len(pool.needs):
+    """Bytes of one full-length request as the check counts them: bare layers, the first group, or all groups."""
+    local, needs = pool.ranks[rank], [need or 0 for need in pool.needs]
+    if setup.rules.flat or len(local) != len(needs):
         return (pool.per_request or 0) * pool.bytes_per_block[rank]
-    return sum((need or 0) * group.bytes_per_block for group, need in zip(pool.ranks[rank], pool.needs, strict=True))
+    if setup.rules.check == "layers" or (len(local) == 1 and not setup.layout.compressed):
+        return sum(need * group.bytes_per_block for group, need in zip(local, needs, strict=True))
+    return (needs[0] if setup.rules.check == "first" else sum(needs)) * pool.check_bytes[rank]
 
 
 def _reason(needed: int, have: int, reserved: int) -> str:

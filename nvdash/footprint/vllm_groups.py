@@ -86,7 +86,7 @@ def _buckets(layers: dict[Cache, Spec], rules: VllmRules) -> tuple[LayerGroup, .
         buckets.setdefault(spec, []).append((cache, spec))
     counts = [len(bucket) for bucket in buckets.values()]
     size = min(counts)
-    if rules.group_ratio is not None and max(counts) < size * rules.group_ratio:
+    if max(counts) * 100 < size * rules.group_percent:
         size = max(counts)
     return tuple(group for bucket in buckets.values() for group in _split(bucket, size))
 

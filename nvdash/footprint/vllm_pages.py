@@ -3,13 +3,14 @@
 from dataclasses import dataclass, replace
 from math import lcm
 
-from nvdash.errors import UnknownError
 from nvdash.footprint.caches import TOKEN_KINDS, Cache
 from nvdash.footprint.formula import flag_of, token_bytes, wide_flag
 from nvdash.footprint.vllm_setup import Setup
 
 KERNEL_BLOCK = 16
 """Smallest block a kernel takes."""
+PACKED_ALIGNMENT = 576
+"""Bytes that FlashMLA aligns the pages of compressed attention to."""
 UNKNOWN_CHUNK = 2048
 """Scan length where neither the config nor its class says one (ModelConfig.get_mamba_chunk_size)."""
 
@@ -98,14 +99,23 @@ def _skip_padded(setup: Setup, blocks: Blocks, first: Cache | None) -> Blocks:
 
 def specs(setup: Setup, caches: tuple[Cache, ...], blocks: Blocks) -> dict[Cache, Spec]:
     """One spec per cache, in layer order."""
-    if any(cache.ratio > 1 or cache.kind == "mla_sliding" for cache in caches):
-        raise UnknownError(
-            "model",
-            "a layout whose pages were replayed",
-            "found compressed attention (compress_ratios)",
-            "vLLM packs its pages of several sizes side by side; those were recorded, not replayed",
-        )
-    return {cache: _state_spec(setup, cache, blocks) or _attention_spec(setup, cache, blocks) for cache in caches}
+    return {cache: _state_spec(setup, cache, blocks) or _spec(setup, cache, blocks) for cache in caches}
+
+
+def _spec(setup: Setup, cache: Cache, blocks: Blocks) -> Spec:
+    return (_packed_spec if setup.layout.compressed else _attention_spec)(setup, cache, blocks)
+
+
+def _packed_spec(setup: Setup, cache: Cache, blocks: Blocks) -> Spec:
+    """A cache of compressed attention: whole records per block, padded to what its kernels align."""
+    block = cache.block or blocks.attention
+    record = cache.fixed_bytes or token_bytes(cache, setup.layout, setup.request)
+    used = record * (block // cache.ratio)
+    packed = setup.request.kv_cache_dtype == "fp8_ds_mla" or (
+        cache.kind == "index" and setup.rules.plain_alignment == 1
+    )
+    align = PACKED_ALIGNMENT if packed else setup.rules.plain_alignment
+    return Spec(cache.kind, block, -(-used // align) * align, used, cache.window, (record, cache.ratio))
 
 
 def _state_spec(setup: Setup, cache: Cache, blocks: Blocks) -> Spec | None:

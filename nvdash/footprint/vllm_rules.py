@@ -7,7 +7,6 @@ Earlier releases rest on the start-up logs of `memory-rules`: one flat pool of b
 """
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 from nvdash.errors import UsageError
@@ -31,8 +30,8 @@ class VllmRules:
     """Full-attention layers of different widths share one group."""
     unify: str = "none"
     """none (unequal pages refuse), ratio, pad (attention pages may be padded), pad_state (state pages too)."""
-    group_ratio: Fraction | None = None
-    """Use the largest bucket as group size when it is under this many times the smallest."""
+    group_percent: int = 0
+    """Use the largest bucket as group size when it is under this per cent of the smallest; 0 never."""
     mode_states: str = "one"
     """Blocks of a state: one, length (caching keeps one per block), mode (by caching mode)."""
     all_mode: bool = False
@@ -60,8 +59,16 @@ class VllmRules:
     """Printed tokens are requests times length, not block slots."""
     null_block: bool = False
     """The start-up check holds one block back."""
-    check_groups: bool = False
-    """The start-up check counts padded groups, not bare layers."""
+    check: str = "layers"
+    """What the start-up check counts: bare layers, the first group alone, or all padded groups."""
+    packing: str = ""
+    """How pages of several sizes share a block (DeepSeek-V4): tuples, slots, widest; empty refuses them."""
+    packed_pages_weighed: bool = False
+    """A request's pages count by the size of their group, not one by one."""
+    packed_balanced: bool = False
+    """Groups are split by the balanced buckets alone."""
+    plain_alignment: int = 1
+    """Bytes that pages of plain compressed rows are padded to."""
     skip_padding: str = "none"
     """Layers kept at 16 bits beside a quantised cache: none, unify (by block ratio), pad (to one shared page)."""
 
@@ -69,23 +76,45 @@ class VllmRules:
 STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("0.9.0", {"flat": False}),
     ("0.11.0", {"global_groups": True, "uniform_types": True}),
-    ("0.12.0", {"unify": "ratio", "group_ratio": Fraction(5, 4), "mode_states": "length", "all_mode": True,
-                "hybrid_prefix_caching": False}),
+    (
+        "0.12.0",
+        {
+            "unify": "ratio",
+            "group_percent": 125,
+            "mode_states": "length",
+            "all_mode": True,
+            "hybrid_prefix_caching": False,
+        },
+    ),
     ("0.13.0", {"unset_state_type": "float16"}),
-    ("0.14.0", {"check_groups": True, "chunked_groups": True}),
+    ("0.14.0", {"check": "first", "chunked_groups": True}),
     ("0.16.0", {"mode_states": "mode", "draft_states": True}),
-    ("0.18.0", {"group_ratio": Fraction(3, 2)}),
-    ("0.20.0", {"user_block_aligns": True, "skip_padding": "unify", "drafts_align": True,
-                "unset_state_type": "float32"}),
+    ("0.18.0", {"group_percent": 150}),
+    ("0.19.0", {"check": "groups"}),
+    (
+        "0.20.0",
+        {
+            "packing": "tuples",
+            "packed_pages_weighed": True,
+            "user_block_aligns": True,
+            "skip_padding": "unify",
+            "drafts_align": True,
+            "unset_state_type": "float32",
+        },
+    ),
     ("0.21.0", {"concurrency_tokens": True}),
     ("0.22.0", {"draft_cached_states": True, "drafts_align": False}),
+    ("0.23.0", {"packing": "slots"}),
     ("0.24.0", {"unify": "pad"}),
     ("0.25.0", {"skip_padding": "pad"}),
-    ("0.26.0", {"unify": "pad_state", "in_flight_batches": True, "hybrid_prefix_caching": True}),
-    ("0.27.0", {"latent_align": 128}),
+    (
+        "0.26.0",
+        {"unify": "pad_state", "in_flight_batches": True, "hybrid_prefix_caching": True, "plain_alignment": 512},
+    ),
+    ("0.27.0", {"latent_align": 128, "packing": "widest", "packed_pages_weighed": False}),
     ("0.28.0", {"all_mode": False, "retained_drafts": True}),
-    (NULL_BLOCK_SINCE, {"null_block": True}),
-)  # fmt: skip
+    (NULL_BLOCK_SINCE, {"null_block": True, "packed_balanced": True}),
+)
 
 
 def _ranges() -> tuple[VllmRules, ...]:

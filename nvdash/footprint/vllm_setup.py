@@ -10,6 +10,7 @@ from nvdash.footprint.vllm_rules import VllmRules, rules_of, version
 ASSUMED_BATCHED_TOKENS = 8192
 """The API server's own default on devices of 70 GiB and more; smaller ones have 2048."""
 SPARSE_BLOCK = 64
+COMPRESSED_BLOCK = 256
 CACHED_STATES = {"mamba1", "mamba2"}
 """State families that can keep a state per block (vLLM's SupportsMambaPrefixCaching classes)."""
 PLAIN_SPARSE_BACKENDS = ("FLASHINFER_MLA_SPARSE",)
@@ -73,10 +74,12 @@ def _with_boundary_layers(layout: Layout, request: CacheRequest) -> CacheRequest
 
 
 def _stored(layout: Layout, request: CacheRequest, assumed: list[str]) -> CacheRequest:
-    """Sparse MLA stores FP8 as the 656-byte record, unless the backend keeps plain rows; 0.11 also on `auto`."""
+    """Sparse MLA stores FP8 as a packed record, unless the backend keeps plain rows; 0.11 and V4 also on `auto`."""
     asked = request.kv_cache_dtype
     by_default = asked == "auto" and request.release is not None and version(request.release)[:2] == (0, 11)
-    if layout.family != "mla_sparse" or not (asked in ("fp8", "fp8_e4m3", "fp8_e5m2") or by_default):
+    by_default = by_default or (asked == "auto" and layout.compressed)
+    packed = layout.family in ("mla_sparse", "deepseek_v4")
+    if not packed or not (asked in ("fp8", "fp8_e4m3", "fp8_e5m2") or by_default):
         return request
     if request.backend in PLAIN_SPARSE_BACKENDS:
         return request
@@ -131,6 +134,8 @@ def _promoted(layout: Layout, request: CacheRequest, rules: VllmRules) -> bool:
 def _asked_block(layout: Layout, request: CacheRequest, rules: VllmRules, assumed: list[str]) -> int:
     if request.block_size:
         return request.block_size
+    if layout.compressed:
+        return COMPRESSED_BLOCK
     if layout.family and not rules.flat and not layout.has_state:
         if layout.family == "mla":
             assumed.append(f"block size {SPARSE_BLOCK}, as most MLA backends choose")

@@ -228,10 +228,15 @@ def test_the_start_up_check_holds_one_block_back_from_0_29():
     assert not allocate(PLAIN, "0.29.0", exact + 524_288).precheck.refused
 
 
-def test_the_start_up_check_counts_bare_layers_before_0_14():
-    # 13 layers bare: 6 x 512 x 65,536 + 7 x 193 x 65,536; in groups of 7 from 0.14: (512 + 193) x 7 x 65,536.
-    assert allocate(FULL_6_SLIDING_7, "0.13.0").precheck.needed_bytes == (6 * 512 + 7 * 193) * 65_536
-    assert allocate(FULL_6_SLIDING_7, "0.14.0").precheck.needed_bytes == 705 * 7 * 65_536
+def test_the_start_up_check_counts_bare_layers_then_one_group_then_all_groups():
+    # 13 layers bare: 6 x 512 x 65,536 + 7 x 193 x 65,536; blocks of 7 pages: the full group's 512, from 0.19 also 193.
+    releases = ("0.13.0", "0.18.0", "0.19.0")
+    needed = {release: allocate(FULL_6_SLIDING_7, release).precheck.needed_bytes for release in releases}
+    assert needed == {
+        "0.13.0": (6 * 512 + 7 * 193) * 65_536,
+        "0.18.0": 512 * 7 * 65_536,
+        "0.19.0": (512 + 193) * 7 * 65_536,
+    }
 
 
 def test_an_override_sets_the_number_of_blocks():
@@ -313,20 +318,6 @@ def test_skipped_layers_keep_16_bits_and_their_pages_share_one_size():
     pages = {group.kind: (group.page_bytes, group.block_size) for group in found.groups}
     assert pages == {"full": (73_728, 64), "sliding": (73_728, 16)}
     assert found.bytes_per_token == 2 * 1152 + 6 * 4096
-
-
-def test_compressed_attention_is_said_to_be_unknown_rather_than_guessed():
-    config = {
-        "num_hidden_layers": 2,
-        "num_attention_heads": 64,
-        "head_dim": 512,
-        "qk_rope_head_dim": 64,
-        "compress_ratios": [0, 4],
-        "sliding_window": 128,
-        "index_head_dim": 128,
-    }
-    with pytest.raises(UnknownError, match="compress_ratios"):
-        allocate(config, "0.33.0", kv_cache_dtype="fp8_ds_mla")
 
 
 def test_every_answer_names_the_range_of_releases_whose_rules_it_used():

@@ -1,7 +1,5 @@
 """Bytes of stored formats, by hand and against the released sources' own numbers."""
 
-from fractions import Fraction
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,9 +102,7 @@ def test_70e9_parameters_in_nvfp4_are_39_375_gb():
     assert WEIGHT_ENCODINGS["nvfp4"].stored_bytes(70_000_000_000) == 39_375_000_000
 
 
-@pytest.mark.parametrize(
-    ("name", "bits"), [("bf16", 16), ("fp8", 8), ("nvfp4", Fraction(9, 2)), ("mxfp4", Fraction(17, 4)), ("int4", 4.125)]
-)
+@pytest.mark.parametrize(("name", "bits"), [("bf16", 16), ("fp8", 8), ("nvfp4", 4.5), ("mxfp4", 4.25), ("int4", 4.125)])
 def test_a_weight_costs_this_many_bits_with_its_scales(name, bits):
     assert WEIGHT_ENCODINGS[name].bits_per_value == bits
 
