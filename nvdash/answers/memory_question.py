@@ -72,7 +72,8 @@ def memory_question(question: Mapping[str, Any]) -> MemoryQuestion:
     layers = layout(config)
     word, checkpoint = _weights(given, model, notes)
     flag = cache_flag(str(given.get("kv_cache_dtype", "auto")), checkpoint, layers, notes)
-    request = _request(given, framework, release, flag)
+    request = _request(given, framework, known_numbers(framework, release, notes), flag)
+    _refuse_uneven_heads(layers, request.tp)
     weights = _weighed(given, config, word, checkpoint, request, notes)
     gpu = catalogue.load().gpu(str(given["gpu"]), **_alike(given)) if "gpu" in given else None
     length = request.max_model_len or layers.max_position
@@ -201,6 +202,20 @@ def cache_flag(flag: str, checkpoint: Checkpoint | None, layers: Layout, notes: 
     return "auto"
 
 
+def known_numbers(framework: str, release: str | None, notes: list[str]) -> str | None:
+    """The release whose rules are used: outside vLLM a name without numbers stands for the newest rules, said so."""
+    if framework == "vllm" or release is None or release[:1].isdigit() or release[:2].strip("v").isdigit():
+        return release
+    notes.append(f"{release} is no release whose rules were read: the nearest range is used")
+    return None
+
+
+def _refuse_uneven_heads(layers: Layout, tp: int) -> None:
+    """Every engine splits the query heads evenly."""
+    if layers.query_heads and layers.query_heads % tp:
+        raise UsageError("--tp", f"a number that divides the {layers.query_heads} query heads", f"got {tp}")
+
+
 def _request(given: Mapping[str, Any], framework: str, release: str | None, flag: str) -> CacheRequest:
     skipped = str(given.get("kv_cache_dtype_skip_layers", ""))
     return CacheRequest(
@@ -249,6 +264,8 @@ def _weighed(
     listed = listed_weights(given, config, request)
     if listed is not None:
         return listed
+    if request.draft is not None and request.draft.layout is not None:
+        notes.append("the weights of the separate drafter are not counted")
     if word is None:
         return None
     try:

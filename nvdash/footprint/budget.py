@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nvdash.errors import UsageError
 from nvdash.footprint.vllm_rules import version
 from nvdash.footprint.weights import Weights
 from nvdash.targets import GIB, Gpu
@@ -147,7 +148,7 @@ def _last(rows: Sequence[Mapping[str, Any]], setting: Setting) -> Mapping[str, A
 
 def _holds(row: Mapping[str, Any], setting: Setting) -> bool:
     """Whether a row is meant for this set-up."""
-    release = version(setting.release) if setting.release else None
+    release = _version(setting.release)
     return (
         row.get("framework", setting.framework) == setting.framework
         and row.get("experts", setting.experts) == setting.experts
@@ -156,6 +157,14 @@ def _holds(row: Mapping[str, Any], setting: Setting) -> bool:
         and (release is None or "since" not in row or release >= version(row["since"]))
         and (release is None or "until" not in row or release < version(row["until"]))
     )
+
+
+def _version(release: str | None) -> tuple[int, ...] | None:
+    """The numbers of a release; None, and so the newest rules, for a name without any."""
+    try:
+        return version(release) if release else None
+    except UsageError:
+        return None
 
 
 def _item(row: Mapping[str, Any]) -> Item:

@@ -6,7 +6,7 @@ refuses the count by key.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nvdash.footprint.caches import Cache, Layout
@@ -37,12 +37,17 @@ class Part:
     """Whether it is a linear layer, which a quantiser may narrow."""
 
 
-def count_parts(config: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Every part of a model's weights; raises `LayoutRefused` or `ConfigError` naming the missing key."""
+def count_parts(config: Mapping[str, Any], with_drafter: bool = False) -> tuple[Part, ...]:
+    """Every part of a model's weights; raises `LayoutRefused` or `ConfigError` naming the missing key.
+
+    Prediction layers of the model's own (MTP) count only when they are loaded.
+    """
     layers = layout(config)
     keys = Keys(with_defaults(text_tower(config)))
     width = keys.need("hidden_size", "n_embd", "d_model")
     parts = [*_ends(keys, width, layers), *_decoder(keys, width, layers), *_vision(config)]
+    if with_drafter:
+        parts += _drafter(keys, width, layers)
     return tuple(part for part in parts if part.values)
 
 
@@ -83,6 +88,18 @@ def _decoder(keys: Keys, width: int, layers: Layout) -> Iterator[Part]:
             for component, name, values, split in mlp_parts(keys, width, layer)
         )
         yield Part("norms", f"model.layers.{layer}.norms", 2 * width, layer, "none", linear=False)
+
+
+def _drafter(keys: Keys, width: int, layers: Layout) -> Iterator[Part]:
+    """Each prediction layer as one more decoder layer like the last, behind a projection of two widths into one."""
+    for cache in layers.mtp or ():
+        for part in _mixer(keys, width, cache):
+            yield replace(part, component="drafter", name=f"mtp.{part.name}")
+        if cache.kind == "index":
+            continue
+        for _, name, values, split in mlp_parts(keys, width, layers.num_layers - 1):
+            yield Part("drafter", f"mtp.{name}", values, cache.layer, split)
+        yield Part("drafter", "mtp.fc", 2 * width * width, cache.layer, "none")
 
 
 def _mixer(keys: Keys, width: int, cache: Cache) -> Iterator[Part]:

@@ -14,7 +14,7 @@ from nvdash.errors import UnknownError, did_you_mean
 from nvdash.footprint.caches import Layout
 from nvdash.footprint.layers import layout
 from nvdash.footprint.parameters import Part, count_parts, total_values
-from nvdash.footprint.ranks import pipeline
+from nvdash.footprint.ranks import MTP_METHODS, pipeline
 from nvdash.footprint.request import CacheRequest
 from nvdash.formats import WEIGHT_ENCODINGS, Encoding
 from nvdash.targets import Checkpoint
@@ -81,7 +81,8 @@ def estimate(
     config: Mapping[str, Any], weights: str, checkpoint: Checkpoint | None = None, request: CacheRequest | None = None
 ) -> Weights:
     """Weights on the fullest rank, counted from the config and the checkpoint row."""
-    parts, request = count_parts(config), request or CacheRequest()
+    request = request or CacheRequest()
+    parts = count_parts(config, with_drafter=own_drafter(request))
     stages = stages_of(layout(config), request)
     narrow = encoding_of(weights, checkpoint.group_size if checkpoint else None)
     known = bool(checkpoint and checkpoint.wide_layers)
@@ -97,6 +98,11 @@ def estimate(
         wide_layers_known=known,
         narrow=WEIGHT_ENCODINGS.get(weights, Encoding(4)).bits < 16,
     )
+
+
+def own_drafter(request: CacheRequest) -> bool:
+    """Whether the model's own prediction layers are loaded beside it."""
+    return request.draft is not None and request.draft.layout is None and request.draft.method in MTP_METHODS
 
 
 def weights_of(
@@ -142,9 +148,10 @@ def _choices(parts: Sequence[Part], weights: str, checkpoint: Checkpoint | None)
     if WEIGHT_ENCODINGS.get(weights, Encoding(4)).bits >= 16:
         return [set()]
     if checkpoint and checkpoint.wide_layers:
-        narrow = {part.name for part in parts if part.linear and not stays_wide(part.name, checkpoint.wide_layers)}
-        return [{part.name for part in parts if part.name in narrow and part.component in (*LINEARS, "lm_head")}]
-    most, least = NARROWED.get(weights, (LINEARS, LINEARS))
+        linear = [part for part in parts if part.linear and part.component in LINEARS | {"lm_head", "drafter"}]
+        return [{part.name for part in linear if not stays_wide(part.name, checkpoint.wide_layers)}]
+    every = LINEARS | {"drafter"}
+    most, least = NARROWED.get(weights, (every, every))
     present = {part.component for part in parts}
     if not present & {"experts", "state"}:
         least = most

@@ -5,7 +5,7 @@ The facts are `gpus.yaml` and `models.yaml` of the matrix folders; an overlay's 
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def folded(name: str) -> str:
 
 def seen_by_engines(gpu: Gpu) -> object:
     """What two products must share for a memory answer to hold for both."""
-    return gpu.arch, gpu.memory_low_bytes, gpu.memory_high_bytes, gpu.bandwidth_gbs
+    return gpu.vendor, gpu.arch, gpu.memory_low_bytes, gpu.memory_high_bytes
 
 
 def seen_by_kernels(gpu: Gpu) -> object:
@@ -59,7 +59,7 @@ class Catalogue:
         if len({alike(gpu) for gpu in meanings}) > 1:
             candidates = ", ".join(gpu.id for gpu in meanings)
             raise UsageError(f"GPU {text!r}", "one product", f"the name fits {candidates}", "name one of these ids")
-        return meanings[0]
+        return common(meanings)
 
     def gpus(self, text: str) -> tuple[Gpu, ...]:
         """Every product that a name can mean, the usual meaning first; an id or a driver's string means one."""
@@ -112,6 +112,16 @@ class Catalogue:
     def all_model_names(self) -> list[str]:
         """Every name that `model` answers to from the catalogue."""
         return [name for row in self.model_rows.values() for name in model_names(row)]
+
+
+def common(meanings: tuple[Gpu, ...]) -> Gpu:
+    """The usual meaning of a name, without the figures in which the others differ."""
+    first = meanings[0]
+    if len({gpu.bandwidth_gbs for gpu in meanings}) > 1:
+        first = replace(first, bandwidth_gbs=None)
+    if len({(gpu.memory_low_bytes, gpu.memory_high_bytes) for gpu in meanings}) > 1:
+        first = replace(first, memory_low_bytes=None, memory_high_bytes=None, memory_source="unknown")
+    return first
 
 
 def load() -> Catalogue:

@@ -130,6 +130,7 @@ def test_the_vendor_range_decides_only_where_both_ends_agree():
     ("question", "where"),
     [
         ({"model": LLAMA_70B, "tp": 0}, "--tp"),
+        ({"model": LLAMA_70B, "tp": 3}, "--tp"),
         ({"model": LLAMA_70B, "gpu_memory_utilization": 1.5}, "--gpu-memory-utilization"),
         ({"model": LLAMA_70B, "gpu_memory_utilization": float("nan")}, "--gpu-memory-utilization"),
         ({"model": LLAMA_70B, "available_kv_gib": "much"}, "--available-kv-gib"),
@@ -146,6 +147,21 @@ def test_a_question_that_cannot_be_used_is_refused_by_its_flag(question, where):
     with pytest.raises(UsageError) as refusal:
         memory({"release": "0.33.0", **question})
     assert refusal.value.where == where
+
+
+@pytest.mark.parametrize("framework", ["sglang", "tensorrt-llm", "trtllm"])
+def test_other_engines_answer_whatever_release_is_named(framework):
+    answer = memory({**H200, "framework": framework, "release": "main-nightly", "weights": "fp8", "tp": 4})
+    assert answer["kv_tokens_low"] < answer["kv_tokens_high"]
+    assert any("main-nightly is no release" in note for note in answer["notes"])
+    assert answer["support"]["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize("release", ["0.2.5", "0.6.3", "0.9.2", "0.19.0", "0.34.0"])
+def test_every_vllm_release_from_0_2_5_on_is_answered(release):
+    answer = memory({**H200, "release": release, "weights": "fp8", "tp": 4})
+    assert answer["kv_tokens_low"] > 0
+    assert answer["rule"].startswith("vLLM")
 
 
 def test_an_unknown_weight_format_is_unknown_with_the_nearest():

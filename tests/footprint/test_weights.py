@@ -2,7 +2,7 @@ import pytest
 
 from nvdash.errors import UnknownError
 from nvdash.footprint.parameters import count_parts, total_values
-from nvdash.footprint.request import CacheRequest
+from nvdash.footprint.request import CacheRequest, Draft
 from nvdash.footprint.tensors import component_of, weights_of_tensors
 from nvdash.footprint.weights import encoding_of, estimate, stays_wide
 from nvdash.readers import catalogue
@@ -74,6 +74,17 @@ def test_what_stays_wide_is_a_range_where_nobody_listed_it():
     weighed = estimate(config("zai-org/GLM-5"), "nvfp4")
     assert weighed.low_bytes < weighed.rank_bytes <= weighed.high_bytes
     assert not weighed.wide_layers_known
+
+
+def test_prediction_layers_count_only_when_they_are_loaded():
+    # DeepSeek-V3: 671.03e9, and 256 experts x 3 x 7168 x 2048 + shared + attention + 2 x 7168^2 = 11.61e9 more
+    without, loaded = (
+        total_values(count_parts(config("deepseek-ai/DeepSeek-V3"), drafter)) for drafter in (False, True)
+    )
+    assert without == pytest.approx(671.03e9, rel=1e-4)
+    assert loaded - without == pytest.approx(11.61e9, rel=1e-3)
+    drafted = CacheRequest(draft=Draft("mtp", 1))
+    assert estimate(config("deepseek-ai/DeepSeek-V3"), "fp8", request=drafted).by_component["drafter"] > 11e9
 
 
 def test_pipeline_stages_split_the_layers_and_keep_the_ends_apart():

@@ -58,6 +58,14 @@ def test_a_short_name_is_accepted_where_its_meanings_are_alike():
     assert catalogue.load().gpu("H100", alike=seen_by_kernels).arch == "sm90"
 
 
+def test_a_figure_in_which_the_meanings_differ_is_not_taken_from_one_of_them():
+    # both cards print 81,920 MiB; 2039 and 1935 GB/s
+    known = catalogue.load()
+    assert known.gpu("A100-80GB").memory_high_bytes == 81_920 * MIB
+    assert known.gpu("A100-80GB").bandwidth_gbs is None
+    assert known.gpu("H100", alike=seen_by_kernels).memory_low_bytes is None
+
+
 @pytest.mark.parametrize(
     ("id_", "low", "high", "source"),
     [
