@@ -81,7 +81,8 @@ class SmokeReport:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object that a report file holds."""
-        return {field.name: _mutable(getattr(self, field.name)) for field in fields(self)}
+        parts = {field.name: _mutable(getattr(self, field.name)) for field in fields(self)}
+        return {"schema": parts.pop("schema"), "nvdash_version": parts.pop("nvdash_version"), **parts}
 
 
 def _mutable(value: Any) -> Any:

@@ -14,9 +14,9 @@ from nvdash import __version__
 from nvdash.readers.smoke_report import SmokeReport, from_dict, plain
 from nvdash.smoke import evidence, kernels
 from nvdash.smoke.evidence import Seen
-from nvdash.smoke.log_lines import read_lines
+from nvdash.smoke.log_lines import read_lines, said_to_end
 from nvdash.smoke.runner import Attempt
-from nvdash.smoke.spec import CaseSpec
+from nvdash.smoke.spec import CaseSpec, Layer
 
 NOT_TESTED = ("quality of any model", "long context", "more than one GPU", "speculative decoding", "prefix caching")
 FACT_PARTS = ("environment", "resolved", "cache", "timings")
@@ -46,7 +46,7 @@ def report(
     last = attempts[-1]
     facts = dict(next((item.facts for item in attempts if item.facts), {}))
     case = Case(spec, facts, read_lines(log), kernels.load())
-    ended = ending(attempts)
+    ended = ending(attempts, log)
     finding = ended or case.finding()
     parts = {name: dict(facts.get(name) or {}) for name in FACT_PARTS}
     if gpu_shared:
@@ -84,8 +84,11 @@ def report(
     return from_dict(plain(content, "report"), "report")
 
 
-def ending(attempts: Sequence[Attempt]) -> Finding | None:
-    """The finding where the process itself decides; None where a case ended with facts to judge."""
+def ending(attempts: Sequence[Attempt], log: Sequence[str] = ()) -> Finding | None:
+    """The finding where the process itself decides; None where a case ended with facts to judge.
+
+    An engine whose worker fails says only that it failed; the worker's own words in the log decide then.
+    """
     first, last = attempts[0], attempts[-1]
     decisive = last if last.crashed or not first.crashed else first
     outcome = decisive.facts.get("outcome")
@@ -96,6 +99,8 @@ def ending(attempts: Sequence[Attempt]) -> Finding | None:
         verdict, reason = outcome, f"{decisive.facts.get('error') or 'no reason given'}"
     else:
         return None
+    if verdict == "crash" and (said := said_to_end(log)):
+        return Finding(*said)
     if verdict == "crash" and not last.crashed:
         reason += "; a second try with synchronous launches ran through"
     layer = decisive.facts.get("layer") if verdict == "refused" else "forward" if verdict == "crash" else None
@@ -130,7 +135,7 @@ class Case:
 
     def _cache(self) -> dict[str, Any]:
         told = dict(self.facts.get("cache") or {})
-        formula = evidence.token_bytes(self.spec.layers, self.dtype, self.spec.engine)
+        formula = evidence.token_bytes(self.spec.layers, self.dtype, self.spec.engine) if self.spec.whole else None
         return {**told, "formula_bytes_per_token": formula}
 
     def requested(self) -> dict[str, Any]:
@@ -173,7 +178,7 @@ class Case:
     def scope(self) -> dict[str, Any]:
         """Exactly what ran."""
         layers = [
-            {"kind": self._kind(layer), "head_size": layer.key_size, "value_head_size": layer.value_size}
+            {"kind": self.spec.kind or kind_of(layer), "head_size": layer.key_size, "value_head_size": layer.value_size}
             for layer in self.spec.layers
         ]
         sizes = list(dict.fromkeys((row["head_size"], row["value_head_size"]) for row in layers))
@@ -184,11 +189,6 @@ class Case:
             "graphs": list(self.facts.get("graphs") or ["eager"]),
             "backend": self.resolved.get("backend") or self.spec.backend,
         }
-
-    def _kind(self, layer: Any) -> str:
-        if layer.is_latent:
-            return "mla"
-        return "mha" if layer.query_heads == layer.kv_heads else "mqa" if layer.kv_heads == 1 else "gqa"
 
     def not_tested(self) -> list[str]:
         """What a pass does not cover."""
@@ -283,6 +283,13 @@ class Case:
             return Finding("pass", "allocated, written and read as requested, and the kernels carry the format")
         why = f"no name proves the format in {', '.join(unproven)}" if stages else "no kernels were looked at"
         return Finding("pass_dtype_unproven", f"bytes and numbers are as requested; {why}")
+
+
+def kind_of(layer: Layer) -> str:
+    """The head kind of one layer."""
+    if layer.is_latent:
+        return "mla"
+    return "mha" if layer.query_heads == layer.kv_heads else "mqa" if layer.kv_heads == 1 else "gqa"
 
 
 def case_id(spec: CaseSpec) -> str:

@@ -33,3 +33,32 @@ def read_lines(lines: Iterable[str]) -> dict[str, Any]:
 def requested_backend(lines: Iterable[str]) -> str | None:
     """The backend a vLLM log says was asked for."""
     return next((found[1] for line in lines if (found := REQUESTED_BACKEND.search(line))), None)
+
+
+ENDINGS: tuple[tuple[str, str, str | None], ...] = (
+    (r"(Selected backend \w+ is not valid for this configuration.*)", "refused", "selector"),
+    (r"(No valid attention backend found.*)", "refused", "selector"),
+    (r"(Unknown attention backend: .*?)\. Valid options", "refused", "config"),
+    (r"(Input should be '.*)", "refused", "config"),
+    (r"(Missing TRTLLM-GEN kernel.*)", "refused", "kernel"),
+    (r"(no kernel image is available.*)", "refused", "kernel"),
+    (r"(KV Cache NVFP4 is not supported.*)", "refused", "kernel"),
+    (r"(torch\.(?:cuda\.)?OutOfMemoryError.*|CUDA out of memory.*)", "oom", None),
+    (
+        r"(No available memory for the cache blocks.*|To serve at least one request with the model's max seq.*)",
+        "oom",
+        None,
+    ),
+    (r"(Could not find nvcc.*)", "environment", None),
+    (r"(NotImplementedError: .*(?:kv|cache|attention|head).*)", "refused", "constructor"),
+)
+"""Last words of a worker, and whose refusal they are; the first that matches counts."""
+
+
+def said_to_end(lines: Iterable[str]) -> tuple[str, str, str | None] | None:
+    """Verdict, reason and layer by what the log says before an engine gave up."""
+    text = "\n".join(lines)
+    for pattern, verdict, layer in ENDINGS:
+        if found := re.search(pattern, text):
+            return verdict, found[1][:600], layer
+    return None

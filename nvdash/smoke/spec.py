@@ -41,6 +41,10 @@ class CaseSpec:
     release: str | None = None
     """The release that was asked about; what ran is read from the engine."""
     arch: str | None = None
+    whole: bool = True
+    """Whether `layers` are all that keeps a cache; state layers and indexes have bytes no formula here counts."""
+    kind: str | None = None
+    """The head kind of the question, for the scope of what was seen (`hybrid_swa`, …)."""
     config: Mapping[str, Any] | None = None
     """The model's config.json for engines that build a model; they truncate it to one layer of each kind."""
     block_size: int = 16

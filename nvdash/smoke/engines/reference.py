@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nvdash.smoke import exercise
 from nvdash.smoke.attention import Shape, attend
 from nvdash.smoke.case import Phases, Refused
+from nvdash.smoke.engines import gpu_facts
 from nvdash.smoke.numbers import Check
 from nvdash.smoke.pages import PagedCache, PageLayout
 from nvdash.smoke.preview import preview
@@ -70,7 +71,7 @@ def run(spec: CaseSpec, phases: Phases) -> dict[str, Any]:
         numbers += [named(check, heads(layer)) for check in extra(engine, shape_of(layer), data, device)]
     caches = [engines[layer, DATA[0]] for layer in spec.layers]
     return {
-        "environment": {"device": device, "torch": str(torch.__version__), **device_facts(device)},
+        "environment": {**gpu_facts(), "device": device},
         "resolved": {"kv_cache_dtype": chosen.name, "backend": "reference"},
         "cache": cache_facts(caches),
         "numbers": [check.as_dict() for check in numbers],
@@ -123,13 +124,3 @@ def cache_facts(caches: list[ReferenceEngine]) -> Mapping[str, Any]:
         "tensor_dtype": "uint8",
         "tensor_shape": [list(cache.memory.shape) for cache in caches],
     }
-
-
-def device_facts(device: str) -> dict[str, Any]:
-    """The GPU's name and capability, where one was used."""
-    import torch
-
-    if device != "cuda":
-        return {}
-    major, minor = torch.cuda.get_device_capability()
-    return {"gpu": torch.cuda.get_device_name(), "compute_capability": f"{major}.{minor}", "cuda": torch.version.cuda}
