@@ -57,6 +57,10 @@ class Assumptions:
                 self._cases.setdefault(case["call"], []).append((row["id"], case))
         self._prefixes = {name[:i] for name in self._attributes for i, c in enumerate(name) if c == "."}
 
+    def assume(self, identifier: str, calls: Mapping[str, Any]) -> None:
+        """Answer more calls under one id, beside the table."""
+        self._calls |= {name: (identifier, value) for name, value in calls.items()}
+
     def call(self, name: str, args: list[Any], used: set[str]) -> tuple[bool, Any]:
         """Whether the table answers this call, and its answer."""
         if name in self._cases:

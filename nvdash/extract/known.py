@@ -1,11 +1,13 @@
 """What the matrix already says: releases in order, and earlier readings rebuilt from the generated statements."""
 
 import re
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nvdash.extract.emit import MARK
+from nvdash.extract.fetch import fetch
 from nvdash.extract.source import ExtractError
 from nvdash.extract.statements import Atom, Evidence, Reading, frozen
 
@@ -31,14 +33,65 @@ def known_releases() -> list[dict[str, Any]]:
     return [dict(row) for row in read_rows(DATA)]
 
 
-def with_release(rows: Sequence[Mapping[str, Any]], release: str) -> list[dict[str, Any]]:
-    """The rows with a release in its place; one that is listed without a source is now read."""
-    kept = [dict(row) for row in rows if row["release"] != release]
-    old = next((row for row in rows if row["release"] == release), {"date": None})
-    kept.append({"release": release, "date": old.get("date"), "source": "sdist"})
-    if not is_version(release):
-        return kept
-    return sorted(kept, key=lambda row: version_key(row["release"]) if is_version(row["release"]) else (10**9,))
+def wanted(
+    requirements: Iterable[str], sources: Mapping[str, Path], scratch: Path | None, shipped: bool
+) -> dict[str, Path]:
+    """The trees to read by release, in release order; requirements are fetched."""
+    names = [_release_of(requirement) for requirement in requirements]
+    for release in (*names, *sources):
+        if shipped and not is_version(release):
+            raise ExtractError(
+                f"release {release}",
+                "a version such as 0.33.0 in the shipped matrix",
+                "a name that has no place in the release order",
+                "write a fork or a nightly to an overlay: --out FOLDER, and name it in NVDASH_MATRIX_PATH",
+            )
+    trees = {name: fetch(name, scratch or Path(tempfile.gettempdir()) / "nvdash-extract") for name in names}
+    trees |= sources
+    return {release: trees[release] for release in sorted(trees, key=version_key)}
+
+
+def _release_of(requirement: str) -> str:
+    name, _, release = requirement.partition("==")
+    if name.strip() != "vllm" or not release.strip():
+        raise ExtractError(requirement, "a requirement such as vllm==0.33.0", "another one")
+    return release.strip()
+
+
+def release_rows(folder: Path, releases: Sequence[str], shipped: bool) -> list[dict[str, Any]]:
+    """The rows of the release file that `folder` gets: those known, and the releases that are read now."""
+    from nvdash.readers.yaml_rows import read_rows
+
+    path = folder / "releases.yaml"
+    present = {row["release"]: dict(row) for row in read_rows(path)} if path.is_file() else {}
+    rows = {row["release"]: dict(row) for row in known_releases()} if shipped else {}
+    for release, row in present.items():
+        rows[release] = {"date": None, **rows.get(release, {}), "release": release, "source": row["source"]}
+    for release in releases:
+        rows[release] = {"date": None, **rows.get(release, {}), "release": release, "source": "sdist"}
+    for release, row in rows.items():
+        if release not in present and release not in releases:
+            row["source"] = "none"
+    return sorted(rows.values(), key=lambda row: (not is_version(row["release"]), version_key(row["release"])))
+
+
+def merged_readings(folder: Path, fresh: Sequence[Reading], rows: Sequence[Mapping[str, Any]]) -> list[Reading]:
+    """The fresh readings among those that the folder's statements stand for, in release order."""
+    order = [row["release"] for row in rows]
+    new = {reading.release: reading for reading in fresh}
+    read = [row["release"] for row in rows if row["source"] != "none"]
+    if set(new) == set(read):
+        return [new[release] for release in read]
+    earlier = {reading.release: reading for reading in earlier_readings(folder, order)}
+    older = [release for release in new if earlier[release].atoms and release != read[-1]]
+    if older:
+        raise ExtractError(
+            f"release {older[0]}",
+            "a release that is not read yet, or the newest one",
+            "one in the middle of runs, whose other lines only the trees can give",
+            "pass the trees of all releases together (--source RELEASE=DIR for each)",
+        )
+    return [new.get(release, earlier[release]) for release in read]
 
 
 def earlier_readings(folder: Path, order: Sequence[str]) -> list[Reading]:

@@ -3,9 +3,10 @@
 import re
 from pathlib import Path
 
-from nvdash.extract import facts
+from nvdash.extract import facts, legacy, weights
 from nvdash.extract.condense import Condenser
 from nvdash.extract.constructors import guards
+from nvdash.extract.defaults import defaults
 from nvdash.extract.logs import log_formats
 from nvdash.extract.priorities import priorities
 from nvdash.extract.selector import Selector
@@ -26,23 +27,39 @@ def read_release(root: Path, release: str) -> Reading:
     reading.facts.append({"fact": "kv_cache_dtype.values", "value": values, "path": path, "line": line})
     unknown_words(values, path, line, reading)
     validators(selector, values, reading)
-    priorities(selector, values, reading)
-    condensers = {}
-    for backend in sweep(selector, values):
-        condensers[backend.name] = Condenser(selector, backend, values, reading)
-        condensers[backend.name].condense()
-        guards(condensers[backend.name])
+    if legacy.is_legacy(selector):
+        legacy.read(selector, reading)
+        reading.facts += legacy.facts(selector)
+        for name, cls in legacy.backend_classes(selector):
+            reading.facts += facts.declared_of(selector, name, cls)
+    else:
+        _read_backends(selector, values, reading)
+    weights.weights(selector, reading)
+    defaults(selector, reading)
     reading.facts += [
-        *facts.registry(selector),
-        *facts.declared(selector, selector.backends()),
-        *facts.priorities(selector, values),
-        *facts.verdicts(selector, condensers, values),
         *facts.quantization(selector),
+        *weights.facts(selector),
         *facts.memory_defaults(selector),
         *log_formats(tree),
     ]
     pinned_flashinfer(tree, reading)
     return reading
+
+
+def _read_backends(selector: Selector, dtypes: list[str], reading: Reading) -> None:
+    """The registry, the priority lists and every backend of a release that declares its capabilities."""
+    priorities(selector, dtypes, reading)
+    condensers = {}
+    for backend in sweep(selector, dtypes):
+        condensers[backend.name] = Condenser(selector, backend, dtypes, reading)
+        condensers[backend.name].condense()
+        guards(condensers[backend.name])
+    reading.facts += [
+        *facts.registry(selector),
+        *facts.declared(selector, selector.backends()),
+        *facts.priorities(selector, dtypes),
+        *facts.verdicts(selector, condensers, dtypes),
+    ]
 
 
 def pinned_flashinfer(tree: Tree, reading: Reading) -> None:
