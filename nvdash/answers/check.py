@@ -8,7 +8,7 @@ from typing import Any
 from nvdash.answers.asked import Asked, asked
 from nvdash.answers.envelope import envelope
 from nvdash.errors import NvdashError, UsageError
-from nvdash.readers.matrix import Matrix
+from nvdash.readers.matrix import Matrix, current
 from nvdash.support.evaluate import verdict
 from nvdash.support.nearest import nearest
 from nvdash.support.observations import Observation, of_report
@@ -20,7 +20,7 @@ YES, NO, UNKNOWN = 0, 1, 3
 
 def check(question: Mapping[str, Any], matrix: Matrix | None = None) -> dict[str, Any]:
     """The answer to one support question; keys are the flags of `check` with underscores."""
-    matrix = matrix or Matrix()
+    matrix = matrix or current()
     wanted = asked(question, matrix)
     return _answer(wanted, matrix)
 
@@ -70,7 +70,7 @@ def exit_code(answer: Mapping[str, Any]) -> int:
 
 def check_fleet(questions: Sequence[Mapping[str, Any]], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The answers for many configurations, each by its own words; the verdict is the worst."""
-    matrix = Matrix()
+    matrix = current()
     rows = [_fleet_row(question, defaults, matrix) for question in questions]
     verdicts = [row["verdict"] for row in rows if "verdict" in row]
     return envelope("check-fleet", {"rows": len(rows), **defaults}, verdict=worst(verdicts), rows=rows)

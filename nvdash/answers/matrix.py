@@ -9,7 +9,7 @@ from nvdash.answers.asked import Asked, asked
 from nvdash.answers.check import observations_of
 from nvdash.answers.envelope import envelope
 from nvdash.errors import UnknownError, UsageError, did_you_mean
-from nvdash.readers.matrix import Matrix, framework_names, read_facts
+from nvdash.readers.matrix import Matrix, current, framework_names, read_facts
 from nvdash.support.nearest import nearest as nearest_changes
 from nvdash.support.pivot import PIVOT_AXES, change
 from nvdash.targets import Combination
@@ -22,7 +22,7 @@ def facts(framework: str, release: str) -> list[dict[str, Any]]:
     """What the source of one release declares: `{fact, value, path, line}`, in the order of the file."""
     rows = read_facts(framework, release)
     if rows is None:
-        rules = Matrix().rules(framework)
+        rules = current().rules(framework)
         hint = did_you_mean(release, [known.name for known in rules.releases])
         raise UnknownError(f"{framework} {release}", "a release with facts", "nothing was read of it", hint)
     return rows
@@ -32,7 +32,7 @@ def timeline(question: Question, stage: str | None = None) -> dict[str, Any]:
     """One combination over every release, as stretches with the same answer."""
     from nvdash.support.timeline import timeline as stretches_of
 
-    matrix = Matrix()
+    matrix = current()
     wanted = asked(question, matrix)
     combination = wanted.combinations[0]
     stretches = stretches_of(matrix, combination, observations_of(combination), _stage(stage))
@@ -44,7 +44,7 @@ def timeline(question: Question, stage: str | None = None) -> dict[str, Any]:
 
 def nearest(question: Question) -> dict[str, Any]:
     """The smallest changes of one axis after which the combination runs."""
-    matrix = Matrix()
+    matrix = current()
     wanted = asked(question, matrix)
     changes = nearest_changes(matrix, wanted.combinations, observations_of(wanted.combinations[0]))
     return envelope("nearest", dict(wanted.echo), nearest=[change.as_dict() for change in changes])
@@ -69,7 +69,7 @@ def pivot(
             )
     if rows == columns:
         raise UsageError("axes", "two different axes", f"{rows} twice")
-    matrix = Matrix()
+    matrix = current()
     wanted = asked(question, matrix)
     combination = wanted.combinations[0]
     across = {
@@ -121,7 +121,7 @@ def axis_names(matrix: Matrix, combination: Combination, axis: str) -> tuple[str
 
 def diff(question: Question, before: str, after: str) -> dict[str, Any]:
     """What changed between two releases, over every GPU and cache dtype that the question leaves open."""
-    matrix = Matrix()
+    matrix = current()
     given = {"gpu": "sm120", **{key: value for key, value in question.items() if value is not None}}
     wanted = asked({**given, "release": after}, matrix)
     combination = wanted.combinations[0]
@@ -139,7 +139,7 @@ def diff_fleet(path: Path, before: str, after: str) -> dict[str, Any]:
     """What changed between two releases for every configuration of a fleet file."""
     from nvdash.readers.yaml_rows import read_rows
 
-    matrix = Matrix()
+    matrix = current()
     questions = [asked({key: value for key, value in row.items() if key != "name"}, matrix) for row in read_rows(path)]
     if not questions:
         raise UsageError(str(path), "at least one configuration", "found none")
@@ -176,7 +176,7 @@ def lint(frameworks: Sequence[str] = ()) -> dict[str, Any]:
     from nvdash.support.lint import check_names
     from nvdash.support.lint import lint as findings_of
 
-    matrix = Matrix()
+    matrix = current()
     names = list(frameworks) or framework_names()
     findings = [finding.as_dict() for finding in findings_of(matrix, names)]
     statements = {name: len(matrix.rules(name).all_statements()) for name in names}
@@ -193,7 +193,7 @@ def drift(cells: Path | None = None, release: str | None = None) -> dict[str, An
         rows = list(read_cells(cells))
     else:
         release, rows = ask_installed()
-    matrix = Matrix()
+    matrix = current()
     known = matrix.rules("vllm").release(release)
     if known is None or not known.is_read:
         raise UnknownError(f"vllm {release}", "a release that was read", "it was not", "./run matrix extract reads it")
@@ -210,7 +210,7 @@ def propose(report: Path) -> dict[str, Any]:
 
     found = read(report)
     observed = list(of_report({**found.as_dict(), "smoke_id": found.case_id}))
-    patch = proposal(Matrix(), observed)
+    patch = proposal(current(), observed)
     target = f"matrix/{found.framework}/curated.yaml"
     return envelope("propose", {"report": report.name}, file=target, patch=patch, observations=len(observed))
 

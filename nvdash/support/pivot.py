@@ -5,6 +5,7 @@ The statements of the release are narrowed once by what is fixed; every cell the
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -69,8 +70,22 @@ def cube(
     observations: Sequence[Observation] = (),
     stage: str | None = None,
     with_since: bool = False,
+) -> Mapping[tuple[str, ...], Cell]:
+    """The verdict of every combination of these axes' values; remembered while the matrix stays the same."""
+    asked = tuple((axis, tuple(names)) for axis, names in axes.items())
+    return _cube(matrix, combination, asked, tuple(observations), stage, with_since)
+
+
+@lru_cache(maxsize=64)
+def _cube(
+    matrix: Matrix,
+    combination: Combination,
+    asked: tuple[tuple[str, tuple[str, ...]], ...],
+    observations: tuple[Observation, ...],
+    stage: str | None,
+    with_since: bool,
 ) -> dict[tuple[str, ...], Cell]:
-    """The verdict of every combination of these axes' values."""
+    axes = dict(asked)
     views = _Views(matrix, combination, set(axes), observations)
     base = axis_values(combination)
     changes = [{value: _values_of(combination, axis, value) for value in names} for axis, names in axes.items()]
