@@ -9,7 +9,26 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-_GEMMA3 = {"sliding_window_pattern": 6, "head_dim": 256}
+_GEMMA3 = {
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "sliding_window": 4096,
+    "sliding_window_pattern": 6,
+}
+_GEMMA3N = {
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 256,
+    "num_kv_shared_layers": 15,
+    "sliding_window": 512,
+    "sliding_window_pattern": 5,
+}
+_MLLAMA = {
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38],
+}
 _GPT_OSS = {"sliding_window_pattern": 2, "head_dim": 64, "num_key_value_heads": 8}
 _LLAMA4 = {"no_rope_layer_interval": 4, "attention_chunk_size": 8192, "head_dim": 128, "num_key_value_heads": 8}
 
@@ -35,10 +54,11 @@ BY_MODEL_TYPE: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "mixtral": {"num_key_value_heads": 8},
         "gemma": {"head_dim": 256},
         "gemma2": {"sliding_window_pattern": 2, "sliding_window": 4096, "head_dim": 256},
-        "gemma3": {**_GEMMA3, "num_attention_heads": 8, "num_key_value_heads": 4},
+        "gemma3": _GEMMA3,
         "gemma3_text": _GEMMA3,
-        "gemma3n": {"sliding_window_pattern": 5, "head_dim": 256},
-        "gemma3n_text": {"sliding_window_pattern": 5, "head_dim": 256},
+        "gemma3n": _GEMMA3N,
+        "gemma3n_text": _GEMMA3N,
+        "mllama_text_model": _MLLAMA,
         "cohere2": {"sliding_window_pattern": 4, "sliding_window": 4096},
         "gpt_oss": _GPT_OSS,
         "llama4": _LLAMA4,

@@ -12,14 +12,11 @@ from typing import Any
 from nvdash.footprint.caches import Cache, Layout, LayoutRefused
 from nvdash.footprint.class_defaults import ATTENTION_PER_LAYER, MTP_LAYERS, model_type, with_defaults
 from nvdash.footprint.kinds import MAX_LAYERS, PATTERN_KEYS, layer_count, layer_kinds
+from nvdash.footprint.lengths import max_position
 from nvdash.footprint.shapes import Heads, full_heads, head_size, per_layer_kv_heads, query_heads, sliding_heads
 from nvdash.footprint.states import state_of
 from nvdash.readers.config import ConfigError, Keys, text_tower
 
-MAX_POSITION = (
-    *("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length"),
-    *("max_target_positions",),
-)
 SHAPING = re.compile(
     r"(^|_)(window|windows|sliding|swa|chunk|sparse|blocksparse|index|indexer|lora_rank|layer_types|block_types?|"
     r"block_configs|pattern|attn_type|attn_layer|attn_idxs|attention_layers?|full_attention|layer_group|use_cla|"
@@ -68,7 +65,7 @@ def _layout(keys: Keys) -> Layout:
         dtype_known=dtype is not None,
         family=_family(keys),
         query_heads=query_heads(keys),
-        max_position=keys.count(*MAX_POSITION),
+        max_position=max_position(keys),
         sinks=_sinks(keys),
         model_type=model_type(keys.values),
         mtp=_mtp(keys, layers),
