@@ -96,7 +96,7 @@ def _least(flag: str, values: int) -> Fraction:
     stored = cache_format(flag)
     share = (stored.key.bits_per_value + stored.value.bits_per_value) / 2
     rows = stored.key.row_bytes + stored.value.row_bytes
-    return share * values / 8 + rows
+    return Fraction(share * values / 8 + rows)
 
 
 def judged(server: Mapping[str, Any], rule: Yardstick | str | None) -> dict[str, Any]:

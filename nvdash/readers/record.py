@@ -208,7 +208,8 @@ def only_measured(values: dict[str, Any], completed: Any) -> tuple[dict[str, Any
     nothing = to_number(completed) == 0
     stated = [name for name, value in values.items() if value is not None and _is_metric(name)]
     zeros = [name for name in stated if nothing or to_number(values[name]) == 0]
-    return {name: None if name in zeros else value for name, value in values.items()}, zeros
+    spreads = [name for name in values if name.endswith("_std_ms") and name.replace("_std_", "_mean_") in zeros]
+    return {name: None if name in zeros or name in spreads else value for name, value in values.items()}, zeros
 
 
 def _is_metric(name: str) -> bool:

@@ -4,14 +4,13 @@ A trace of hundreds of megabytes is one long array. Its items are read one at a 
 are kept; host names, paths and stacks never leave this module.
 """
 
-import csv
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from nvdash.readers.csv_rows import csv_records
 from nvdash.readers.record import KernelRow, Reading, Value, clean_text, to_number
 from nvdash.readers.results.common import Record, items
 from nvdash.readers.source import FileRefused, Source
@@ -142,14 +141,11 @@ def _is_nvidia(name: str) -> bool:
 
 def nsys(source: Source) -> Reading:
     """`nsys stats` cuda_gpu_kern_sum as CSV; lines before the header are progress messages."""
-    text = "\n".join(line.decode("utf-8", "replace") for line in source.lines())
-    lines = text.splitlines()
-    start = next(n for n, line in enumerate(lines) if "Total Time (ns)" in line and "Instances" in line)
     rows = []
-    for row in csv.DictReader(io.StringIO("\n".join(lines[start:]))):
+    for row in csv_records(source, skip_until="Total Time (ns)"):
         calls, nanoseconds = to_number(row.get("Instances")), to_number(row.get("Total Time (ns)"))
         name = row.get("Name") or row.get("Kernel Name")
-        if name is None or calls is None or nanoseconds is None or not 0 <= nanoseconds < 1e18:
+        if name is None or calls is None or nanoseconds is None or not (0 <= nanoseconds < 1e18 and 0 <= calls < 1e15):
             continue
         share = to_number(row.get("Time (%)") or row.get("Time(%)"))
         rows.append(KernelRow(name[:MAX_NAME], int(calls), nanoseconds / NS_PER_US, share))

@@ -53,6 +53,10 @@ def test_every_sample_gives_the_values_of_its_index(shared, folder):
     assert done.returncode == 0, done.stdout
 
 
+PRIVATE = ("/home/", "localhost", "127.0.0.1", "192.0.2.", "Janet", "/models/", "svc.cluster", "test-host")
+"""Pieces of paths, addresses and prompts that stand in the samples."""
+
+
 def asked_for(sentence: str) -> list[tuple[str, ...]]:
     """The fields that one prose entry asks for, by the words in it."""
     words = re.sub(r"\(.*?\)", "", sentence).lower()
@@ -77,14 +81,5 @@ def test_no_answer_keeps_a_path_an_address_or_a_prompt(shared):
             if path.is_file() and path.name != "INDEX.yaml":
                 answer = {k: v for k, v in read_file(path).as_dict().items() if k not in ("file", "error")}
                 text = str(answer)
-                for forbidden in (
-                    "/home/",
-                    "localhost",
-                    "127.0.0.1",
-                    "192.0.2.",
-                    "Janet",
-                    "/models/",
-                    "svc.cluster",
-                    "test-host",
-                ):
+                for forbidden in PRIVATE:
                     assert forbidden not in text, f"{path.name} keeps {forbidden}"

@@ -59,7 +59,9 @@ def read(messages: Iterable[str]) -> dict[str, Any]:
         facts.match(_PATTERNS, text)
         if summary := SUMMARY.match(text):
             field = _SUMMARY_FIELDS.get(summary[1])
-            if field:
+            if field and summary[2] == "None":
+                facts.collect("unquantised", field)
+            elif field:
                 facts.latest(field, summary_value(field, summary[2]))
         if machine and (match := _MACHINE.match(text)):
             facts.add("gpu", match["gpu"].strip())
@@ -69,8 +71,8 @@ def read(messages: Iterable[str]) -> dict[str, Any]:
 
 
 def summary_value(field: str, text: str) -> Any:
-    """A value of the closing summary; the word None means that nothing was quantised or said."""
-    if text in ("None", "N/A"):
+    """A value of the closing summary."""
+    if text == "N/A":
         return None
     if field == "model":
         return clean_model(text)
@@ -80,10 +82,21 @@ def summary_value(field: str, text: str) -> Any:
     return text if number is None or field == "version" else number
 
 
+def _unquantised(names: list[str], dtype: Any) -> dict[str, Any]:
+    """What the word None means in the summary: cache and weights keep the model's own type."""
+    found = {"kv_cache_dtype_resolved": dtype} if "kv_cache_dtype_requested" in names else {}
+    return {**found, **({"weight_format": SHORT.get(dtype, dtype)} if "weight_format" in names else {})}
+
+
+SHORT = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+"""Weight formats by the dtype word of a summary."""
+
+
 def _settled(said: dict[str, Any]) -> dict[str, Any]:
     facts = {**said, "framework": "tensorrt-llm"}
     facts.setdefault("version", facts.pop("version_engine", None))
     facts.pop("version_engine", None)
+    facts |= _unquantised(facts.pop("unquantised", []), facts.get("dtype"))
     if "kv_allocated_bytes" in facts:
         facts.setdefault("kv_allocated_gib", facts["kv_allocated_bytes"] / 2**30)
     gib, tokens = facts.get("kv_allocated_gib"), facts.get("kv_tokens")

@@ -4,14 +4,14 @@
 streaming the first token arrives with the last, so its time is none.
 """
 
-import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from nvdash.readers.csv_rows import csv_rows
 from nvdash.readers.record import Reading, Warning_, clean_text, flag, to_number
 from nvdash.readers.results.common import Record, distribution, items, mapping, measured_runs
-from nvdash.readers.source import MAX_LINE, Source
+from nvdash.readers.source import Source
 
 _TO_MS = {"ms": 1.0, "s": 1e3, "sec": 1e3, "seconds": 1e3, "ns": 1e-6, "us": 1e-3, "µs": 1e-3, "nanoseconds": 1e-6}
 _LATENCIES = {
@@ -177,11 +177,10 @@ _UNIT_WORDS = {"per sec": "1/s", "tokens/sec": "1/s", "requests/sec": "1/s"}
 
 def table(source: Source) -> Reading:
     """The CSV export: tables of distributions, of single values and of GPU telemetry, apart by blank lines."""
-    csv.field_size_limit(MAX_LINE)
     header: list[str] = []
     record: dict[str, Any] = {}
     gpus: dict[tuple[str, str], str] = {}
-    for row in csv.reader(line.decode("utf-8-sig", "replace") for line in source.lines()):
+    for row in csv_rows(source):
         if not any(row):
             header = []
         elif not header:

@@ -3,14 +3,14 @@
 Times are milliseconds without a unit in the header. The header repeats names; the first column of a name counts.
 """
 
-import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from nvdash.readers.csv_rows import csv_records
 from nvdash.readers.record import Reading, Value, clean_text
 from nvdash.readers.results.common import measured_runs
-from nvdash.readers.source import MAX_LINE, FileRefused, Source
+from nvdash.readers.source import Source
 
 _COLUMNS = {
     "median_time": "median_ms",
@@ -24,25 +24,15 @@ _COLUMNS = {
         ).split()
     },
 }
-MAX_ROWS = 100_000
 
 
 def table(source: Source) -> Reading:
     """The CSV: one row per routine, backend and case."""
-    csv.field_size_limit(MAX_LINE)
-    rows = csv.reader(line.decode("utf-8-sig", "replace") for line in source.lines())
-    header = next(rows)
-    values = [_values(header, row) for row in rows if any(row)]
-    if len(values) > MAX_ROWS:
-        raise FileRefused(source.name, f"at most {MAX_ROWS:,} rows", f"found {len(values):,}")
-    runs, warnings = measured_runs(source.name, values)
+    runs, warnings = measured_runs(source.name, map(_values, csv_records(source)))
     return Reading(runs, warnings=warnings)
 
 
-def _values(header: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
-    cells: dict[str, str] = {}
-    for name, text in zip(header, row, strict=False):
-        cells.setdefault(name, text)
+def _values(cells: Mapping[str, str]) -> dict[str, Any]:
     stated = {field: cells[name].removeprefix("torch.") for name, field in _COLUMNS.items() if cells.get(name)}
     return {"kind": "kernel", **stated}
 

@@ -4,15 +4,15 @@
 the forms and is not read; `inter_token_latency_ms` is the time per output token after the first in both.
 """
 
-import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from nvdash.readers.csv_rows import csv_rows
 from nvdash.readers.record import Reading, to_number
 from nvdash.readers.results.common import MS_PER_S, Record, distribution, epoch, items, mapping, measured_runs
-from nvdash.readers.source import MAX_LINE, FileRefused, Source
+from nvdash.readers.source import FileRefused, Source
 
 _LATENCIES = {
     "ttft": ("time_to_first_token_ms", 1.0),
@@ -168,18 +168,19 @@ _COLUMNS = {
 }
 """Columns that become one value: for distributions the mean."""
 _COLUMN_LATENCIES = {"Time to First Token": "ttft", "Inter Token Latency": "tpot", "Request Latency": "e2e"}
-_PERCENTILES = {"p50": 5, "p90": 7, "p95": 8, "p99": 9}
-"""Places in the bracketed list 0.1, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9 percent."""
+_PERCENTILES = {"p90": 7, "p95": 8, "p99": 9}
+"""Places in the bracketed list: minimum, then 0.1, 1, 5, 10, 25, 75, 90, 95 and 99 percent, then maximum."""
 
 
 def table(source: Source) -> Reading:
     """The CSV: group, name and unit in three header rows, one row per run, percentiles as one bracketed text."""
-    lines = (line.decode("utf-8-sig", "replace") for line in source.lines())
-    csv.field_size_limit(MAX_LINE)
-    rows = list(csv.reader(lines))
+    rows = list(csv_rows(source))
     if len(rows) < 4:
         raise FileRefused(source.name, "three header rows and a row per run", f"found {len(rows)} rows")
     headers = list(zip(*(_padded(row, len(rows[0])) for row in rows[:3]), strict=True))
+    if any(len(row) != len(headers) for row in rows[3:] if any(row)):
+        found = "found a row of another width, whose columns cannot be told"
+        raise FileRefused(source.name, f"{len(headers)} columns in every row", found, "give the JSON report")
     runs, warnings = measured_runs(source.name, (_row_values(headers, row) for row in rows[3:] if any(row)))
     return Reading(runs, warnings=warnings)
 

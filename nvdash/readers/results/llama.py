@@ -3,14 +3,14 @@
 A row without generated tokens is prefill, one without prompt tokens decode; `n_depth` is what the cache already held.
 """
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from nvdash.readers.csv_rows import csv_records
 from nvdash.readers.record import Reading, to_number
 from nvdash.readers.results.common import Record, items, mapping, measured_runs
-from nvdash.readers.source import MAX_LINE, Source
+from nvdash.readers.source import Source
 
 
 def bench(records: Sequence[Record], where: str) -> Reading:
@@ -50,9 +50,7 @@ def _values(record: Record) -> dict[str, Any]:
 
 def table(source: Source) -> Reading:
     """CSV with the names of the JSON keys."""
-    csv.field_size_limit(MAX_LINE)
-    rows = csv.DictReader(line.decode("utf-8-sig", "replace") for line in source.lines())
-    return bench([{name: text for name, text in row.items() if name and text} for row in rows], source.name)
+    return bench(list(csv_records(source)), source.name)
 
 
 _TEST = re.compile(r"^(?:pp(?P<prompt>\d+))?\+?(?:tg(?P<gen>\d+))?(?:\s*@\s*d(?P<depth>\d+))?$")

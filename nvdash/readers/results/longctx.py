@@ -3,11 +3,11 @@
 None of them names the model or the cache; RULER's context length stands only in the path of its folder.
 """
 
-import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from nvdash.readers.csv_rows import csv_rows
 from nvdash.readers.record import QualityRow, Reading, RecordError, Warning_, clean_text, to_number
 from nvdash.readers.results.common import Record
 from nvdash.readers.source import FileRefused, Source
@@ -22,7 +22,7 @@ _NULLS = re.compile(r"(\d+)/(\d+)")
 def ruler(source: Source) -> Reading:
     """summary.csv: the rows Tasks, Score and Nulls, with or without a column of row numbers."""
     rows: dict[str, list[str]] = {}
-    for row in csv.reader(line.decode("utf-8-sig", "replace") for line in source.lines()):
+    for row in csv_rows(source):
         place = next((n for n, cell in enumerate(row[:2]) if cell in ("Tasks", "Score", "Nulls")), None)
         if place is not None:
             rows[row[place]] = row[place + 1 :]

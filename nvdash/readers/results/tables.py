@@ -1,20 +1,18 @@
 """Tables that hold the keys of a JSON format as columns, and the summary a client prints on the console."""
 
-import csv
 import re
 from typing import Any
 
+from nvdash.readers.csv_rows import csv_records
 from nvdash.readers.record import Reading
 from nvdash.readers.results import vllm
 from nvdash.readers.results.common import measured_runs, ratio
-from nvdash.readers.source import MAX_LINE, Source
+from nvdash.readers.source import Source
 
 
 def sweep(source: Source) -> Reading:
     """summary.csv of `vllm bench sweep`: an unnamed index, then one column per key of a run."""
-    csv.field_size_limit(MAX_LINE)
-    rows = csv.DictReader(line.decode("utf-8-sig", "replace") for line in source.lines())
-    return vllm.serve([{name: text for name, text in row.items() if name and text} for row in rows], source.name)
+    return vllm.serve(list(csv_records(source)), source.name)
 
 
 _PRINTED = {

@@ -69,11 +69,15 @@ def _engine(engine: Record) -> dict[str, Any]:
         "version": engine.get("version"),
         "model": engine.get("model"),
         "backend": engine.get("backend"),
-        "weight_format": str(weights).lower() if weights else dtype if "quantization" in engine else None,
+        "weight_format": _weights(weights, dtype) if "quantization" in engine else None,
         "kv_cache_dtype_requested": str(cache).lower() if cache else None,
         "kv_cache_dtype_resolved": dtype if unquantised else None,
         "max_model_len": engine.get("max_sequence_length"),
     }
+
+
+def _weights(algorithm: Any, dtype: Any) -> str | None:
+    return str(algorithm).lower() if algorithm else log.SHORT.get(str(dtype), dtype)
 
 
 def _distribution(latency: str, percentiles: Any, mean: Any) -> dict[str, Any]:
