@@ -6,35 +6,18 @@ A key that shapes a cache and that nothing here reads refuses the config: a sile
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from nvdash.footprint.caches import Cache, Layout, LayoutRefused
-from nvdash.footprint.class_defaults import ATTENTION_PER_LAYER, MTP_LAYERS, model_type, with_defaults
-from nvdash.footprint.kinds import MAX_LAYERS, PATTERN_KEYS, layer_count, layer_kinds
+from nvdash.footprint.class_defaults import MTP_LAYERS, model_type, with_defaults
+from nvdash.footprint.kinds import MAX_LAYERS, layer_count, layer_kinds
+from nvdash.footprint.latent import compressed_caches, compressed_layer, index_key, latent_caches
 from nvdash.footprint.lengths import max_position
 from nvdash.footprint.shapes import Heads, full_heads, head_size, per_layer_kv_heads, query_heads, sliding_heads
 from nvdash.footprint.states import state_of
+from nvdash.footprint.unread import refuse_unread
 from nvdash.readers.config import ConfigError, Keys, text_tower
 
-SHAPING = re.compile(
-    r"(^|_)(window|windows|sliding|swa|chunk|sparse|blocksparse|index|indexer|lora_rank|layer_types|block_types?|"
-    r"block_configs|pattern|attn_type|attn_layer|attn_idxs|attention_layers?|full_attention|layer_group|use_cla|"
-    r"linear_(num|key|value|attn|conv)|mamba_(d|n|num|head)|n_mamba|ssm|state_size|conv_L|conv_kernel|compress|"
-    r"compress_ratios|shared_layers|kv_heads|key_value_heads|global_head|multi_query|head_dim|short_conv|recurrent)"
-    r"(_|$|s$)"
-)
-"""Keys by whose names a cache may be shaped."""
-STATE_DIMS = re.compile(r"^(mamba_|ssm_|n_mamba|num_mamba|linear_(num|key|value|conv)|conv_|short_conv|state_size)")
-"""Keys that only shape recurrent layers; without such layers in a stated pattern they mean nothing."""
-HARMLESS = re.compile(
-    r"^(max_window_layers|index_(n_heads|topk|skip|share).*|indexer_rope.*|(q|o)_lora_rank|qk_.*head_dim|v_head_dim|"
-    r"head_dim|num_key_value_heads|num_kv_heads|.*rope.*|mtp_.*|attention_chunk_size|sliding_window(_size|_pattern)?|"
-    r"use_sliding_window|multi_query|.*decoder_sparse_step|.*_bias|mamba_(proj|hidden|conv_bias).*|mamba_dt_.*|"
-    r"mlp_layer_types|no_rope_.*|.*_token_index|kv_lora_rank|ignore_index|sparse_(topk|block).*|moe_layer_.*|"
-    r"activation_sparsity_pattern|router_.*|chunk_size.*|mamba_chunk_size|.*window_attention.*|fullatt_block_indexes)$"
-)
-"""Keys that match `SHAPING` by name and change nothing, or only beside a key that is always read."""
 ENCODER_ONLY = re.compile(r"^(bert|roberta|xlm-roberta|modernbert|deberta|nomic_bert|distilbert|albert|electra)")
 
 
@@ -46,7 +29,7 @@ def layout(config: Mapping[str, Any]) -> Layout:
         raise LayoutRefused("model_type", "a model that decodes", f"found {model_type(values)}, which keeps no cache")
     try:
         built = _layout(keys)
-        _refuse_unread(keys)
+        refuse_unread(keys)
     except ConfigError as exc:
         raise LayoutRefused(exc.key, exc.expected, exc.found, exc.hint) from exc
     return built
@@ -107,8 +90,8 @@ def _caches(keys: Keys) -> list[Cache]:
     builders: tuple[tuple[str, Callable[[Keys], Iterator[Cache]]], ...] = (
         ("decoder_layers", _encoder_decoder),
         ("block_configs", _configured_blocks),
-        ("compress_ratios", _compressed),
-        ("kv_lora_rank", _latent),
+        ("compress_ratios", compressed_caches),
+        ("kv_lora_rank", latent_caches),
     )
     for name, build in builders:
         if keys.raw(name) and not (name == "kv_lora_rank" and keys.flag("use_mla") is False):
@@ -168,72 +151,6 @@ def _block_indexed(keys: Keys, layers: int) -> dict[int, int]:
     return {layer: width for layer, on in enumerate(used) if on}
 
 
-def _latent(keys: Keys) -> Iterator[Cache]:
-    """One latent record per token and layer; sparse attention adds an index key; other layers keep a state."""
-    rank, rope = keys.need("kv_lora_rank"), keys.need("qk_rope_head_dim", low=0)
-    kinds = layer_kinds(keys)
-    indexed = _latent_index(keys, len(kinds))
-    for layer, kind in enumerate(kinds):
-        if kind == "state":
-            yield Cache(layer, "state", state=state_of(keys))
-        elif kind != "none":
-            for part in range(ATTENTION_PER_LAYER.get(model_type(keys.values), 1)):
-                yield Cache(layer, "mla", 1, rank, rope, part=part, query_heads=query_heads(keys))
-        if layer in indexed:
-            yield _index_key(keys, layer)
-
-
-def _index_key(keys: Keys, layer: int) -> Cache:
-    """An FP8 index key with one FP32 scale per 128 values."""
-    width = keys.need("index_head_dim")
-    return Cache(layer, "index", 1, width, fixed_bytes=width + -(-width // 128) * 4)
-
-
-def _latent_index(keys: Keys, layers: int) -> set[int]:
-    """The layers that keep index keys: all of a sparse model, or those `indexer_types` calls full."""
-    if keys.count("index_topk") is None:
-        return set()
-    types = keys.items("indexer_types", (str,))
-    if types is None:
-        return set(range(layers))
-    if len(types) != layers or set(types) - {"full", "shared"}:
-        raise keys.fail("indexer_types", f"full or shared for each of {layers} layers", types)
-    return {layer for layer, word in enumerate(types) if word == "full"}
-
-
-def _compressed(keys: Keys) -> Iterator[Cache]:
-    """DeepSeek-V4: every layer by its ratio, as far as the model's own layers go."""
-    ratios, layers = keys.items("compress_ratios", (int,)) or [], layer_count(keys) or 0
-    if len(ratios) < layers or layers == 0 or set(ratios) - {0, 1, 4, 128}:
-        raise keys.fail("compress_ratios", f"0, 1, 4 or 128 for each of {layers} layers", ratios[:8])
-    for layer, ratio in enumerate(ratios[:layers]):
-        yield from _compressed_layer(keys, layer, ratio)
-
-
-def _compressed_layer(keys: Keys, layer: int, ratio: int) -> Iterator[Cache]:
-    """A windowed latent cache; with a ratio also the compressed one, its index keys and what is not compressed yet."""
-    size, rope, heads = keys.need("head_dim"), keys.need("qk_rope_head_dim"), query_heads(keys)
-    if rope >= size:
-        raise keys.fail("qk_rope_head_dim", f"less than head_dim {size}", rope)
-    window = keys.need("sliding_window")
-    yield Cache(layer, "mla_sliding", 1, size - rope, rope, window, block=64, query_heads=heads)
-    if ratio <= 1:
-        return
-    yield Cache(layer, "mla", 1, size - rope, rope, ratio=ratio, query_heads=heads)
-    yield _compressor(layer, size, ratio)
-    if ratio == 4:
-        yield replace(_index_key(keys, layer), ratio=ratio)
-        yield replace(_compressor(layer, keys.need("index_head_dim"), ratio), part=1)
-
-
-def _compressor(layer: int, size: int, ratio: int) -> Cache:
-    """FP32 inputs and scores of the tokens still to be compressed; ratio 4 keeps two overlapping groups."""
-    overlap = 2 if ratio == 4 else 1
-    width = 2 * overlap * size
-    block = 4 if ratio == 4 else 8
-    return Cache(layer, "compressor", 1, width, window=overlap * ratio, block=block, fixed_bytes=4 * width)
-
-
 def _encoder_decoder(keys: Keys) -> Iterator[Cache]:
     """Every decoder layer keeps its own keys and values and those of the encoder."""
     for layer in range(layer_count(keys) or 0):
@@ -277,23 +194,11 @@ def _mtp(keys: Keys, layers: int) -> tuple[Cache, ...] | None:
 def _mtp_layer(keys: Keys, layer: int) -> Iterator[Cache]:
     ratios = keys.items("compress_ratios", (int,))
     if ratios:
-        yield from _compressed_layer(keys, layer, ratios[layer] if layer < len(ratios) else 0)
+        yield from compressed_layer(keys, layer, ratios[layer] if layer < len(ratios) else 0)
         return
     if not keys.values.get("kv_lora_rank"):
         yield _attention(keys, layer, "full", None)
         return
     yield Cache(layer, "mla", 1, keys.need("kv_lora_rank"), keys.need("qk_rope_head_dim", low=0))
     if keys.count("index_topk") is not None:
-        yield _index_key(keys, layer)
-
-
-def _refuse_unread(keys: Keys) -> None:
-    """Refuse a config with a key that shapes caches and that nothing read."""
-    for name, value in keys.values.items():
-        if value in (None, False, 0, "", [], {}) or name in keys.read or HARMLESS.match(name):
-            continue
-        if STATE_DIMS.match(name) and any(keys.values.get(key) is not None for key in PATTERN_KEYS):
-            continue
-        if SHAPING.search(name):
-            expected = "a key whose effect on the cache is known"
-            raise LayoutRefused(name, expected, f"found {str(value)[:60]}, which no layout rule reads")
+        yield index_key(keys, layer)

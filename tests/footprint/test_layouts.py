@@ -69,6 +69,10 @@ def kinds(config: dict) -> list[str]:
             {**MLA, "index_topk": 2048, "index_head_dim": 128, "indexer_types": ["full", "shared", "shared", "full"]},
             ["mla", "index", "mla", "mla", "mla", "index"],
         ),
+        (
+            {**MLA, "index_topk": 8, "index_head_dim": 128, "index_topk_freq": 2, "index_skip_topk_offset": 2},
+            ["mla", "index", "mla", "index", "mla", "mla", "index"],
+        ),
         ({"cross_attention_layers": [1, 3]}, ["full", "cross"] * 2),
         ({"sliding_window": 9, "num_kv_shared_layers": 1, "sliding_window_pattern": 4}, ["sliding"] * 3),
     ],
