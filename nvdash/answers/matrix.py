@@ -183,16 +183,17 @@ def lint(frameworks: Sequence[str] = ()) -> dict[str, Any]:
     return envelope("lint", {"frameworks": names}, checks=check_names(), statements=statements, findings=findings)
 
 
-def drift(cells: Path | None = None, release: str | None = None) -> dict[str, Any]:
-    """Where an installed vLLM (or a file of its answers) disagrees with the matrix."""
+def drift(cells: Path | None = None, release: str | None = None, docs: Path | None = None) -> dict[str, Any]:
+    """Where an installed vLLM, a file of its answers, or its own documentation disagrees with the matrix."""
     from nvdash.support.drift import ask_installed, compare, read_cells
+    from nvdash.support.upstream_table import cells as documented
 
-    if cells is not None:
-        if release is None:
-            raise UsageError("--release", "the release that wrote the cells", "none")
-        rows = list(read_cells(cells))
-    else:
+    if cells is None and docs is None:
         release, rows = ask_installed()
+    elif release is None:
+        raise UsageError("--release", "the release that wrote the file", "none")
+    else:
+        rows = list(read_cells(cells)) if cells else documented(_text(docs))
     matrix = current()
     known = matrix.rules("vllm").release(release)
     if known is None or not known.is_read:
@@ -200,6 +201,13 @@ def drift(cells: Path | None = None, release: str | None = None) -> dict[str, An
     compared, drifts = compare(matrix, release, rows)
     listed = [item.as_dict() for item in drifts]
     return envelope("drift", {"framework": "vllm", "release": release}, compared=compared, disagreements=listed)
+
+
+def _text(path: Path | None) -> str:
+    try:
+        return path.read_text(encoding="utf-8") if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(str(path), "a readable text file", str(error)) from error
 
 
 def propose(report: Path) -> dict[str, Any]:

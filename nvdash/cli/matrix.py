@@ -194,13 +194,14 @@ def lint_lines(answer: Mapping[str, Any]) -> Iterable[str]:
 
 @command.command()
 @click.option("--cells", type=click.Path(path_type=Path), help="A CSV of answers, instead of asking an installed vLLM.")
-@click.option("--release", help="The release that wrote the CSV.")
+@click.option("--docs", type=click.Path(path_type=Path), help="A release's own docs/design/attention_backends.md.")
+@click.option("--release", help="The release that wrote the file.")
 @answers_json
-def drift(cells: Path | None, release: str | None) -> Outcome:
-    """Ask the vLLM under NVDASH_PYTHON_VLLM and list where it disagrees."""
+def drift(cells: Path | None, docs: Path | None, release: str | None) -> Outcome:
+    """Ask the vLLM under NVDASH_PYTHON_VLLM, or a file of its answers, and list where it disagrees."""
     from nvdash.answers import matrix
 
-    answer = matrix.drift(cells, release)
+    answer = matrix.drift(cells, release, docs)
     return answer, int(bool(answer["disagreements"])), drift_lines
 
 

@@ -23,8 +23,8 @@ from nvdash.targets import Combination, HeadLayout
 INTERPRETER_VARIABLE = "NVDASH_PYTHON_VLLM"
 PROBE = Path(__file__).with_name("drift_probe.py")
 TIMEOUT_S = 600
-LATENT_HEADS = {576: HeadLayout("mla", 128, 1, 576, 512)}
-"""The shape behind a head size that only MLA backends are asked with."""
+LATENT_SIZE = 576
+"""The head size that only MLA backends are asked with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def compare(matrix: Matrix, release: str, rows: Iterable[Mapping[str, str]]) -> 
             continue
         arch = f"sm{row['compute_capability'].replace('.', '')}"
         size = int(row["head_size"])
-        heads = LATENT_HEADS.get(size) or HeadLayout("gqa", 32, 8, size, size)
+        heads = _heads(row["backend"], size)
         item = Combination(
             "vllm", release, arch, None, row["backend"], row["kv_cache_dtype"], heads, checkpoint_kv="none"
         )
@@ -69,6 +69,12 @@ def compare(matrix: Matrix, release: str, rows: Iterable[Mapping[str, str]]) -> 
     return compared, drifts
 
 
+def _heads(backend: str, size: int) -> HeadLayout:
+    if size != LATENT_SIZE:
+        return HeadLayout("gqa", 32, 8, size, size)
+    return HeadLayout("mla_sparse" if "SPARSE" in backend else "mla", 128, 1, size, 512)
+
+
 def _says(verdict: str, layer: str | None) -> str:
     """What the matrix says of the selector alone: a trap behind it was accepted by it."""
     if verdict == "refused":
@@ -78,8 +84,15 @@ def _says(verdict: str, layer: str | None) -> str:
 
 def read_cells(path: Path) -> Iterator[dict[str, str]]:
     """The cells of a CSV file that `drift_probe` wrote."""
-    with path.open(newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)
+    needed = {"backend", "compute_capability", "kv_cache_dtype", "head_size", "valid", "reasons"}
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            if missing := needed - set(reader.fieldnames or ()):
+                raise UsageError(str(path), "the columns that drift_probe writes", f"no {sorted(missing)[0]}")
+            yield from reader
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(str(path), "a readable CSV file", str(error)) from error
 
 
 def ask_installed(interpreter: str | None = None) -> tuple[str, list[dict[str, str]]]:
