@@ -14,6 +14,7 @@ from nvdash.readers.source import FileRefused, Source
 
 MAX_DEPTH = 64
 MAX_DOCUMENTS = 100_000
+MAX_DIGITS = 24
 MAX_KEPT_BYTES = 24 * 2**20
 LONG_ARRAY = 32 * 1024
 LONG_STRING = 64 * 1024
@@ -182,7 +183,8 @@ class _Pruner:
 def parse(content: bytes, where: str) -> Any:
     """The value of JSON bytes: UTF-8, each key once, no NaN."""
     try:
-        return json.loads(content.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant)
+        text = content.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_constant, parse_int=_whole)
     except UnicodeDecodeError as error:
         raise FileRefused(where, "UTF-8 text", f"byte {error.start} is not", "save the file as UTF-8") from error
     except json.JSONDecodeError as error:
@@ -197,6 +199,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"the key {twice[:80]!r} stands twice in one object")
     return values
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a whole number of {len(digits):,} digits")
+    return int(digits)
 
 
 def _constant(word: str) -> float:

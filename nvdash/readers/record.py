@@ -156,7 +156,7 @@ def to_number(value: Any) -> float | int | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
-        return value
+        return value if isinstance(value, float) or abs(value) < 10**25 else math.copysign(math.inf, value)
     if not isinstance(value, str):
         return None
     text = value.strip().replace(",", "")
