@@ -114,8 +114,9 @@ def _atoms(reading: Reading, kv: str, stage: str, arch: str, sizes: list[int]) -
     base = {"backend": "trtllm-gen", "mla": False}
     if not sizes:
         return
-    yes = {"stage": [stage], "verdict": "expected", "kernel": "native"}
-    no = {"stage": [stage], "verdict": "trap", "layer": "kernel", "reason": "no kernel file for this head size"}
+    listed = {"stage": [stage], "evidence_level": "document"}
+    yes = {**listed, "verdict": "expected", "kernel": "native"}
+    no = {**listed, "verdict": "trap", "layer": "kernel", "reason": "no kernel file for this head size"}
     for said, limit in ((yes, sizes), (no, {"not": sizes})):
         when = frozen({**base, "head_size": limit})
         reading.add(Atom("kernels", "support", frozen(said), when, arch, DTYPES[kv]), (PLACE, 0))

@@ -35,7 +35,7 @@ ARGUMENT_DEFAULTS = {
 """Where the source states no literal default for an argument that these handlers read: a server started without it."""
 
 MODEL = {
-    "is_encoder_decoder": False, "has_asymmetric_kv": False, "has_attention_sinks": False, "is_hybrid_swa": False,
+    "is_encoder_decoder": False, "has_asymmetric_kv": False, "is_hybrid_swa": False,
     "context_len": 4096, "attention_chunk_size": None, "is_multimodal": False,
     "hf_config.architectures": ["LlamaForCausalLM"], "hf_config.dual_chunk_attention_config": None,
     "hf_config.model_type": "llama", "head_dim": 128, "v_head_dim": 128,
@@ -53,6 +53,7 @@ class Question:
     backend: str | None = None
     prefill: str | None = None
     decode: str | None = None
+    sinks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ class Outcome:
 class Platform:
     """An NVIDIA GPU as the probes of utils/common.py see it; answers in place of calls that would ask the machine."""
 
-    def __init__(self, tree: Tree, arch: str) -> None:
-        self.tree, self.arch = tree, int(arch.removeprefix("sm"))
+    def __init__(self, tree: Tree, arch: str, sinks: bool = False) -> None:
+        self.tree, self.arch, self.sinks = tree, int(arch.removeprefix("sm")), sinks
         self.read: set[str] = set()
         self._probes = platform_probes(tree)
         self._cache: dict[str, Any] = {}
@@ -142,6 +143,8 @@ class Platform:
 
     def attribute(self, path: str, used: Used) -> Any:
         root, _, rest = path.partition(".")
+        if path == "model.has_attention_sinks":
+            return self.sinks
         if root == "model":
             return MODEL.get(rest, Stub(path) if any(key.startswith(f"{rest}.") for key in MODEL) else Unknown(path))
         if root.startswith("runner"):
@@ -243,7 +246,7 @@ class Configuration:
         self.record = ClassRef(tree.module_at(SERVER_ARGS), _class(tree, SERVER_ARGS, "ServerArgs"))
         self.steps = list(_steps(tree, self.record))
         self.creators = creators(tree)
-        self._runs: dict[tuple[str, bool], ArgumentRun] = {}
+        self._runs: dict[tuple[str, bool, bool], ArgumentRun] = {}
         self._created: dict[tuple[str, bool, str], Refusal | None] = {}
         self._asked: dict[Question, Outcome] = {}
 
@@ -258,7 +261,7 @@ class Configuration:
         return self._asked[family]
 
     def _evaluate(self, question: Question) -> Outcome:
-        run = self._run(question.arch, question.mla)
+        run = self._run(question.arch, question.mla, question.sinks)
         run.steps = self.steps
         arguments = {**self.defaults, "kv_cache_dtype": question.kv_cache_dtype, "attention_backend": question.backend,
                      "prefill_attention_backend": question.prefill, "decode_attention_backend": question.decode}
@@ -300,10 +303,10 @@ class Configuration:
             return None
         return Refusal("constructor", reason(error.message), *error.place)
 
-    def _run(self, arch: str, mla: bool) -> ArgumentRun:
-        if (arch, mla) not in self._runs:
-            self._runs[arch, mla] = ArgumentRun(self.tree, Platform(self.tree, arch), mla)
-        return self._runs[arch, mla]
+    def _run(self, arch: str, mla: bool, sinks: bool) -> ArgumentRun:
+        if (arch, mla, sinks) not in self._runs:
+            self._runs[arch, mla, sinks] = ArgumentRun(self.tree, Platform(self.tree, arch, sinks), mla)
+        return self._runs[arch, mla, sinks]
 
 
 class CreationRun(Interpreter):

@@ -49,6 +49,8 @@ class Statements:
     def add(self, said: Mapping[str, Any], when: Mapping[str, Any], arch: str | None, word: str | None, place: Place,
             kind: str = "support") -> None:
         """Note one atom under the assumptions of every evaluation here."""
+        if when.get("mla"):
+            when = {**when, "sparse": False}
         file = {"quant": "weights", "priority": "defaults", "resolve": "defaults"}.get(kind, "attention")
         self.reading.add(Atom(file, kind, frozen(said), frozen(when), arch, word), place,
                          frozenset({"cuda_platform", "no_model_override", "flashinfer_importable"}))
@@ -114,9 +116,15 @@ class Statements:
             return
         place = self.place(f"default_backend.{'mla' if mla else 'mha'}")
         asked = None if word == "auto" else word
+        self._priority(outcome, {"mla": mla}, arch, asked, place)
+        sinks = self.configuration.ask(Question(arch, word, mla, sinks=True))
+        if not mla and sinks.accepted and not _same(sinks, outcome):
+            self._priority(sinks, {"mla": mla, "sinks": True}, arch, asked, place)
+
+    def _priority(self, outcome: Outcome, when: Mapping[str, Any], arch: str, word: str | None, place: Place) -> None:
         for stage, backend in (("prefill", outcome.prefill), ("decode", outcome.decode)):
             if backend:
-                self.add({"order": [backend], "stage": [stage]}, {"mla": mla}, arch, asked, place, "priority")
+                self.add({"order": [backend], "stage": [stage]}, when, arch, word, place, "priority")
 
     # Plain caches: each side alone
 
@@ -160,8 +168,8 @@ class Statements:
                   **more: Any) -> None:
         stages = list(stage)
         if arch not in BUILT_FOR.get(backend, ARCHITECTURES):
-            unread = {"verdict": "unknown", "reason": f"no check of the source stops {backend} here; for which GPUs its "
-                      "kernel package is built was not read"}
+            unread = {"verdict": "unknown", "reason": f"no check of the source stops {backend} here; which GPUs its "
+                      "kernel package is built for was not read"}
             self.add(unread, when, arch, word, self._creation(backend))
             return
         for part in stages if backend in FLASHINFER_PATHS else [None]:
