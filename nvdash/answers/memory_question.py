@@ -6,9 +6,10 @@ from typing import Any
 
 from nvdash.errors import NvdashError, UnknownError, UsageError, did_you_mean
 from nvdash.footprint.caches import Layout
+from nvdash.footprint.formula import wide_flag
 from nvdash.footprint.layers import layout
 from nvdash.footprint.request import CacheRequest, Draft
-from nvdash.footprint.weights import Weights, estimate
+from nvdash.footprint.weights import SIZED, Weights, estimate
 from nvdash.readers import catalogue
 from nvdash.readers.config import text_tower
 from nvdash.targets import GIB, Checkpoint, Gpu, Model
@@ -74,8 +75,10 @@ def memory_question(question: Mapping[str, Any]) -> MemoryQuestion:
     flag = cache_flag(str(given.get("kv_cache_dtype", "auto")), checkpoint, layers, notes)
     request = _request(given, framework, known_numbers(framework, release, notes), flag)
     _refuse_uneven_heads(layers, request.tp)
-    weights = _weighed(given, config, word, checkpoint, request, notes)
+    weights = _weighed(given, config, layers, word, checkpoint, request, notes)
     gpu = catalogue.load().gpu(str(given["gpu"]), **_alike(given)) if "gpu" in given else None
+    if gpu is not None:
+        request = replace(request, device_bytes=gpu.memory_high_bytes, device_name=gpu.name)
     length = request.max_model_len or layers.max_position
     _refuse_long_context(given.get("context"), length)
     return MemoryQuestion(
@@ -171,11 +174,13 @@ def _weights(given: Mapping[str, Any], model: Model, notes: list[str]) -> tuple[
 
 def weight_format(word: str, model: Model) -> str:
     """The stored format that a format, a 16-bit word or a quantisation flag names, by the axes of the matrix."""
+    named = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}.get(word, word)
+    if named in SIZED:
+        return named
     from nvdash.readers.matrix import read_axes
 
     axes = read_axes()
     formats, flags = axes.get("weights", {}), axes.get("weight_flags", {})
-    named = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}.get(word, word)
     if named in formats:
         return named
     if named not in flags:
@@ -189,7 +194,9 @@ def cache_flag(flag: str, checkpoint: Checkpoint | None, layers: Layout, notes: 
     """The cache flag as it resolves: `auto` follows the checkpoint, a 16-bit word means the model's own type."""
     if flag not in WIDE_FLAGS:
         return flag
-    if flag != "auto" or checkpoint is None or checkpoint.weights in WIDE_WEIGHTS:
+    if flag != "auto":
+        return wide_flag(layers)
+    if checkpoint is None or checkpoint.weights in WIDE_WEIGHTS:
         return "auto"
     if checkpoint.kv_cache_scheme:
         notes.append(f"auto becomes {checkpoint.kv_cache_scheme}: the checkpoint's config asks for it")
@@ -233,6 +240,7 @@ def _request(given: Mapping[str, Any], framework: str, release: str | None, flag
         draft=_draft(given),
         num_gpu_blocks_override=given.get("num_gpu_blocks_override"),
         skip_layers=tuple(part.strip() for part in skipped.split(",") if part.strip()),
+        backend=given.get("backend"),
     )
 
 
@@ -255,6 +263,7 @@ def _draft(given: Mapping[str, Any]) -> Draft | None:
 def _weighed(
     given: Mapping[str, Any],
     config: Mapping[str, Any],
+    layers: Layout,
     word: str | None,
     checkpoint: Checkpoint | None,
     request: CacheRequest,
@@ -269,7 +278,7 @@ def _weighed(
     if word is None:
         return None
     try:
-        return estimate(config, word, checkpoint, request)
+        return estimate(config, word, checkpoint, request, layers)
     except NvdashError as refusal:
         notes.append(f"the weights are unknown: {refusal.where}: expected {refusal.expected}, {refusal.found}")
         return None

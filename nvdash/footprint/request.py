@@ -39,6 +39,9 @@ class CacheRequest:
     """Layers that keep the 16-bit type: numbers, or `sliding_window`."""
     backend: str | None = None
     """The attention backend, where it decides what a flag stores."""
+    device_bytes: int | None = None
+    """Memory of the device; with its name it decides a server's default batch."""
+    device_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

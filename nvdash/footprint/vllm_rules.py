@@ -57,6 +57,8 @@ class VllmRules:
     """Windows keep the tokens of every batch in flight, not of one."""
     concurrency_tokens: bool = False
     """Printed tokens are requests times length, not block slots."""
+    largest_batch: bool = False
+    """Devices of 160 GiB and more have a larger default batch."""
     null_block: bool = False
     """The start-up check holds one block back."""
     check: str = "layers"
@@ -112,7 +114,7 @@ STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
         {"unify": "pad_state", "in_flight_batches": True, "hybrid_prefix_caching": True, "plain_alignment": 512},
     ),
     ("0.27.0", {"latent_align": 128, "packing": "widest", "packed_pages_weighed": False}),
-    ("0.28.0", {"all_mode": False, "retained_drafts": True}),
+    ("0.28.0", {"all_mode": False, "retained_drafts": True, "largest_batch": True}),
     (NULL_BLOCK_SINCE, {"null_block": True, "packed_balanced": True}),
 )
 

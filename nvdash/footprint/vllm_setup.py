@@ -6,9 +6,10 @@ from nvdash.footprint.caches import Layout
 from nvdash.footprint.ranks import EAGLE_METHODS
 from nvdash.footprint.request import CacheRequest
 from nvdash.footprint.vllm_rules import VllmRules, rules_of, version
+from nvdash.targets import GIB
 
-ASSUMED_BATCHED_TOKENS = 8192
-"""The API server's own default on devices of 70 GiB and more; smaller ones have 2048."""
+SMALL_BATCH, LARGE_BATCH, LARGEST_BATCH = 2048, 8192, 16384
+"""Default batches of the API server: below 70 GiB of device memory, from there, and from 160 GiB in later releases."""
 SPARSE_BLOCK = 64
 COMPRESSED_BLOCK = 256
 CACHED_STATES = {"mamba1", "mamba2"}
@@ -55,7 +56,7 @@ def settle(layout: Layout, request: CacheRequest) -> Setup:
         request=request,
         rules=rules,
         length=length,
-        batched=_batched_tokens(layout, request, length, assumed),
+        batched=_batched_tokens(layout, request, rules, length, assumed),
         drafts=_draft_tokens(layout, request, assumed),
         state_mode=_state_mode(layout, request, rules, assumed),
         promoted=_promoted(layout, request, rules),
@@ -87,13 +88,27 @@ def _stored(layout: Layout, request: CacheRequest, assumed: list[str]) -> CacheR
     return replace(request, kv_cache_dtype="fp8_ds_mla")
 
 
-def _batched_tokens(layout: Layout, request: CacheRequest, length: int | None, assumed: list[str]) -> int:
+def _batched_tokens(
+    layout: Layout, request: CacheRequest, rules: VllmRules, length: int | None, assumed: list[str]
+) -> int:
+    """As asked, else the API server's default for the device; it only matters to windows and encoders."""
     if request.max_num_batched_tokens:
         return request.max_num_batched_tokens
+    batch = _default_batch(request, rules)
     windows = [cache.window for cache in layout.caches if cache.window]
-    if layout.encoder_tokens or any(length is None or window + 2048 < length for window in windows):
-        assumed.append(f"max_num_batched_tokens {ASSUMED_BATCHED_TOKENS}")
-    return ASSUMED_BATCHED_TOKENS
+    if layout.encoder_tokens or any(length is None or window + SMALL_BATCH < length for window in windows):
+        assumed.append(f"max_num_batched_tokens {batch}")
+    return batch
+
+
+def _default_batch(request: CacheRequest, rules: VllmRules) -> int:
+    """By device memory, A100 excepted (vLLM engine/arg_utils.py); that of large devices where none is named."""
+    if request.device_bytes is None:
+        return LARGE_BATCH
+    if rules.largest_batch and request.device_bytes >= 160 * GIB:
+        return LARGEST_BATCH
+    small = request.device_bytes < 70 * GIB or "a100" in request.device_name.lower()
+    return SMALL_BATCH if small else LARGE_BATCH
 
 
 def _draft_tokens(layout: Layout, request: CacheRequest, assumed: list[str]) -> int:

@@ -116,6 +116,24 @@ def test_a_sliding_group_takes_its_window_the_batch_and_one_block():
     assert found.blocks_per_request == 1091
 
 
+@pytest.mark.parametrize(
+    ("release", "device", "gib", "batch"),
+    [
+        ("0.24.0", "RTX 5090", 32, 2048),
+        ("0.24.0", "H100", 80, 8192),
+        ("0.24.0", "A100-SXM4-80GB", 80, 2048),
+        ("0.27.0", "B200", 180, 8192),
+        ("0.28.0", "B200", 180, 16_384),
+    ],
+)
+def test_an_unnamed_batch_is_the_servers_default_for_the_device(release, device, gib, batch):
+    asked = {"max_num_batched_tokens": None, "max_model_len": 131_072}
+    found = allocate(SLIDING_3_TO_1, release, device_bytes=gib * GIB, device_name=device, **asked)
+    flying = batch * (1 if release == "0.24.0" else 2)
+    assert found.groups[0].blocks_per_request == -(-(1023 + flying) // 16) + 1
+    assert f"max_num_batched_tokens {batch}" in found.assumed
+
+
 def test_from_0_26_the_tokens_of_two_batches_are_in_flight():
     # 1,023 + 2 x 2,048 = 5,119 tokens: 320 blocks and one more.
     found = allocate(SLIDING_3_TO_1, "0.26.0")
