@@ -1,7 +1,7 @@
 """Is this combination supported, stage by stage, in this release; if not, who refuses and where."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ from nvdash.readers.matrix import Matrix, current
 from nvdash.support.evaluate import verdict
 from nvdash.support.nearest import nearest
 from nvdash.support.observations import Observation, of_report
-from nvdash.support.values import RANK, StageVerdict, Verdict, worst
+from nvdash.support.releases import age_days
+from nvdash.support.values import RANK, Verdict, worst
+from nvdash.support.whole import verdict_of_all, with_drafter
 from nvdash.targets import Combination
 
 YES, NO, UNKNOWN = 0, 1, 3
@@ -27,7 +29,7 @@ def check(question: Mapping[str, Any], matrix: Matrix | None = None) -> dict[str
 
 def _answer(wanted: Asked, matrix: Matrix) -> dict[str, Any]:
     seen = observations_of(wanted.combinations[0])
-    found = over_shapes([verdict(matrix, item, seen) for item in wanted.combinations], wanted.combinations)
+    found = verdict_of_all(matrix, wanted.combinations, seen)
     if wanted.drafter is not None:
         found = with_drafter(found, verdict(matrix, wanted.drafter, seen))
     rules = matrix.rules(wanted.combinations[0].framework)
@@ -52,6 +54,7 @@ def _answer(wanted: Asked, matrix: Matrix) -> dict[str, Any]:
         checkpoint=_checkpoint(wanted),
         newest_release=newest.name if newest else None,
         newest_release_date=newest.date if newest else None,
+        newest_release_age_days=age_days(newest, date.today()) if newest else None,
     )
 
 
@@ -93,40 +96,6 @@ def _fleet_row(question: Mapping[str, Any], defaults: Mapping[str, Any], matrix:
     except NvdashError as refusal:
         row = {"error": {**refusal.as_dict(), "exit_code": refusal.exit_code}}
     return {"name": question.get("name"), **row}
-
-
-def over_shapes(verdicts: Sequence[Verdict], combinations: Sequence[Combination]) -> Verdict:
-    """One verdict for a model with several attention shapes: per stage the worst of its layers."""
-    if len(verdicts) == 1:
-        return verdicts[0]
-    stages = {
-        name: _worst_shape([(found.stages[name], item) for found, item in zip(verdicts, combinations, strict=True)])
-        for name in verdicts[0].stages
-    }
-    whole = min(verdicts, key=lambda found: RANK[found.verdict])
-    backends = list(dict.fromkeys(found.backend for found in verdicts if found.backend))
-    resolved = dict(whole.resolved)
-    resolved["backend"] = replace(resolved["backend"], resolved=" + ".join(backends) or None)
-    return replace(whole, verdict=worst(stage.verdict for stage in stages.values()), stages=stages, resolved=resolved)
-
-
-def _worst_shape(pairs: Iterable[tuple[StageVerdict, Combination]]) -> StageVerdict:
-    stages = list(pairs)
-    stage, item = min(stages, key=lambda pair: RANK[pair[0].verdict])
-    if all(other == stage for other, _ in stages):
-        return stage
-    note = f"decided by the {item.heads} layers"
-    return replace(stage, note="; ".join(filter(None, (stage.note, note))))
-
-
-def with_drafter(target: Verdict, drafter: Verdict) -> Verdict:
-    """Target and drafter choose backends apart; a stage is the worse of the two."""
-    stages = {"weights": target.stages["weights"]}
-    for name in ("kv_write", "prefill", "decode"):
-        parts = {"target": target.stages[name], "drafter": drafter.stages[name]}
-        decides = min(parts.values(), key=lambda stage: RANK[stage.verdict])
-        stages[name] = replace(decides, parts=parts)
-    return replace(target, verdict=worst(stage.verdict for stage in stages.values()), stages=stages)
 
 
 def observations_of(combination: Combination) -> list[Observation]:

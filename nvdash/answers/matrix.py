@@ -1,6 +1,6 @@
 """The matrix asked as a whole: facts, timelines, differences, grids, checks, drift and proposals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from nvdash.answers.envelope import envelope
 from nvdash.errors import UnknownError, UsageError, did_you_mean
 from nvdash.readers.matrix import Matrix, current, framework_names, read_facts
 from nvdash.support.nearest import nearest as nearest_changes
-from nvdash.support.pivot import PIVOT_AXES, change
+from nvdash.support.pivot import PIVOT_AXES, Cell, change
+from nvdash.support.values import RANK
 from nvdash.targets import Combination
 
 Question = Mapping[str, Any]
@@ -35,7 +36,7 @@ def timeline(question: Question, stage: str | None = None) -> dict[str, Any]:
     matrix = current()
     wanted = asked(question, matrix)
     combination = wanted.combinations[0]
-    stretches = stretches_of(matrix, combination, observations_of(combination), _stage(stage))
+    stretches = stretches_of(matrix, wanted.combinations, observations_of(combination), _stage(stage))
     rules = matrix.rules(combination.framework)
     echo = {**wanted.echo, "release": None, "stage": stage}
     newest = rules.newest.name if rules.newest else None
@@ -72,28 +73,30 @@ def pivot(
     matrix = current()
     wanted = asked(question, matrix)
     combination = wanted.combinations[0]
-    across = {
+    values = {
         rows: tuple(row_values) or axis_names(matrix, combination, rows),
         columns: tuple(column_values) or axis_names(matrix, combination, columns),
     }
-    grid = grid_of(
-        matrix,
-        combination,
-        (rows, across[rows]),
-        (columns, across[columns]),
-        observations_of(combination),
-        _stage(stage),
-        with_since,
-    )
-    cells = [[cell.as_dict() for cell in line] for line in grid]
-    echo = {**wanted.echo, "stage": stage}
+    seen = observations_of(combination)
+    across = (rows, values[rows]), (columns, values[columns])
+    grids = [grid_of(matrix, item, *across, seen, _stage(stage), with_since) for item in _shapes(wanted, rows, columns)]
+    cells = [[_worst(column).as_dict() for column in zip(*line, strict=True)] for line in zip(*grids, strict=True)]
     return envelope(
         "pivot",
-        echo,
-        rows={"axis": rows, "values": across[rows]},
-        columns={"axis": columns, "values": across[columns]},
+        {**wanted.echo, "stage": stage},
+        rows={"axis": rows, "values": values[rows]},
+        columns={"axis": columns, "values": values[columns]},
         cells=cells,
     )
+
+
+def _shapes(wanted: Asked, *axes: str) -> Sequence[Combination]:
+    """Every attention shape of the model, unless the shape is an axis itself."""
+    return wanted.combinations[:1] if "heads" in axes else wanted.combinations
+
+
+def _worst(cells: Iterable[Cell]) -> Cell:
+    return min(cells, key=lambda cell: RANK[cell.verdict])
 
 
 def axis_names(matrix: Matrix, combination: Combination, axis: str) -> tuple[str, ...]:
@@ -128,11 +131,11 @@ def diff(question: Question, before: str, after: str) -> dict[str, Any]:
     open_axes = [
         axis for axis, flag in (("arch", "gpu"), ("kv_cache_dtype", "kv_cache_dtype")) if not question.get(flag)
     ]
-    combinations = [combination]
+    models = [wanted.combinations]
     for axis in open_axes:
         names = _names_of_both(matrix, combination, axis, (before, after))
-        combinations = [replace(item, **change(axis, name)) for item in combinations for name in names]
-    return _diff_answer(matrix, wanted, combinations, before, after)
+        models = [tuple(replace(item, **change(axis, name)) for item in shapes) for shapes in models for name in names]
+    return _diff_answer(matrix, wanted, models, before, after)
 
 
 def diff_fleet(path: Path, before: str, after: str) -> dict[str, Any]:
@@ -143,8 +146,7 @@ def diff_fleet(path: Path, before: str, after: str) -> dict[str, Any]:
     questions = [asked({key: value for key, value in row.items() if key != "name"}, matrix) for row in read_rows(path)]
     if not questions:
         raise UsageError(str(path), "at least one configuration", "found none")
-    combinations = [wanted.combinations[0] for wanted in questions]
-    return _diff_answer(matrix, questions[0], combinations, before, after)
+    return _diff_answer(matrix, questions[0], [wanted.combinations for wanted in questions], before, after)
 
 
 def _names_of_both(matrix: Matrix, item: Combination, axis: str, releases: Sequence[str]) -> list[str]:
@@ -153,15 +155,13 @@ def _names_of_both(matrix: Matrix, item: Combination, axis: str, releases: Seque
 
 
 def _diff_answer(
-    matrix: Matrix, wanted: Asked, combinations: Sequence[Combination], before: str, after: str
+    matrix: Matrix, wanted: Asked, models: Sequence[Sequence[Combination]], before: str, after: str
 ) -> dict[str, Any]:
     from nvdash.support.diff import differences
 
     rules = matrix.rules(wanted.combinations[0].framework)
     unread = [name for name in (before, after) if not (release := rules.release(name)) or not release.is_read]
-    found = [
-        item.as_dict() for item in differences(matrix, combinations, before, after, observations_of(combinations[0]))
-    ]
+    found = [item.as_dict() for item in differences(matrix, models, before, after, observations_of(models[0][0]))]
     counts = {
         kind: sum(row["change"] == kind for row in found)
         for kind in ("gained", "lost", "new_trap", "changed", "unchanged")

@@ -77,7 +77,14 @@ def lines(answer: Mapping[str, Any]) -> Iterable[Any]:
     )
     yield from _listed("Notes", answer["notes"])
     yield from _listed("Nearest that runs", [nearest_line(change) for change in answer["nearest"]])
-    yield f"matrix {answer['matrix_digest']}, newest release read {answer['newest_release']}"
+    yield footer(answer)
+
+
+def footer(answer: Mapping[str, Any]) -> str:
+    """Which matrix answered, and how old its newest release is."""
+    days = answer["newest_release_age_days"]
+    age = "date unknown" if days is None else f"{days} days old"
+    return f"matrix {answer['matrix_digest']}, newest release read {answer['newest_release']} ({age})"
 
 
 def stage_lines(answer: Mapping[str, Any]) -> Iterable[str]:

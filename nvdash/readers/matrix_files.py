@@ -1,5 +1,6 @@
 """Compiles the YAML of one framework: every problem of a file together, overlays merged, sorted by release."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -158,6 +159,9 @@ def _release_row_problems(row: Row, file: str) -> Iterator[NvdashError]:
     for key in ("date", "flashinfer"):
         if row.get(key) is not None:
             yield from version_problems(row, file, key)
+    date = row.get("date")
+    if isinstance(date, str) and not re.fullmatch(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", date):
+        yield YamlError(f"{file}:{row.lines['date']} date", 'a date such as "2026-11-29"', f"got {date!r}")
     if row.get("source", "none") not in SOURCES:
         yield YamlError(f"{file}:{row.lines['source']} source", " or ".join(SOURCES), f"got {kind_of(row['source'])}")
 

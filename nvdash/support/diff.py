@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nvdash.readers.matrix import Matrix
-from nvdash.support.evaluate import verdict
 from nvdash.support.observations import Observation
 from nvdash.support.values import RANK, Verdict
+from nvdash.support.whole import verdict_of_all
 from nvdash.targets import Combination
 
 RUNS = RANK["conditional"]
@@ -15,7 +15,7 @@ RUNS = RANK["conditional"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One combination in both releases."""
+    """One combination (the first shape of a model stands for it) in both releases."""
 
     combination: Combination
     before: Verdict
@@ -55,13 +55,13 @@ class Difference:
 
 def differences(
     matrix: Matrix,
-    combinations: Iterable[Combination],
+    models: Iterable[Sequence[Combination]],
     before: str,
     after: str,
     observations: Sequence[Observation] = (),
 ) -> Iterator[Difference]:
-    """Every combination judged in both releases."""
-    for item in combinations:
-        old = verdict(matrix, replace(item, release=before), observations)
-        new = verdict(matrix, replace(item, release=after), observations)
-        yield Difference(item, old, new)
+    """Every model, as one combination per attention shape, judged in both releases."""
+    for shapes in models:
+        old = verdict_of_all(matrix, [replace(item, release=before) for item in shapes], observations)
+        new = verdict_of_all(matrix, [replace(item, release=after) for item in shapes], observations)
+        yield Difference(shapes[0], old, new)

@@ -8,11 +8,11 @@ from typing import Any
 
 from nvdash.formats import CACHE_FORMATS
 from nvdash.readers.matrix import Matrix
-from nvdash.support.evaluate import verdict
 from nvdash.support.names import cache_dtypes
 from nvdash.support.observations import Observation
 from nvdash.support.values import RANK
 from nvdash.support.view import view
+from nvdash.support.whole import verdict_of_all
 from nvdash.targets import Combination
 
 GOOD = RANK["expected"]
@@ -41,8 +41,7 @@ def nearest(
         now = getattr(combinations[0], axis)
         for value in _candidates(axis, combinations[0], matrix):
             changed = [replace(item, **_change(axis, value)) for item in combinations]
-            verdicts = [verdict(matrix, item, observations).verdict for item in changed]
-            reached = min(verdicts, key=RANK.__getitem__)
+            reached = verdict_of_all(matrix, changed, observations).verdict
             if RANK[reached] >= GOOD:
                 changes.append(Change(axis, now, value, reached))
                 break

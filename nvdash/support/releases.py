@@ -1,6 +1,8 @@
 """Which release was read, and which read one is nearest to one that was not."""
 
-from nvdash.readers.matrix import Rules
+from datetime import date
+
+from nvdash.readers.matrix import Release, Rules
 
 
 def nearest_read(rules: Rules, release: str) -> str | None:
@@ -21,3 +23,8 @@ def version_key(release: str) -> tuple[object, ...]:
         return 0, Version(release)
     except InvalidVersion:
         return 1, release
+
+
+def age_days(release: Release, today: date) -> int | None:
+    """How old a release is; None where its date is not known."""
+    return (today - date.fromisoformat(release.date)).days if release.date else None

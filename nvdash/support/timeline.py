@@ -1,4 +1,4 @@
-"""One combination over every release: stretches with the same answer, uncertain ends marked.
+"""A model over every release: stretches with the same answer, uncertain ends marked.
 
 A stretch that follows releases nobody read may have begun earlier, so its start is written `≤0.16.0`.
 """
@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import Any
 
 from nvdash.readers.matrix import Matrix, Release
-from nvdash.support.evaluate import verdict
 from nvdash.support.observations import Observation
 from nvdash.support.values import Verdict
+from nvdash.support.whole import verdict_of_all
 from nvdash.targets import Combination
 
 UNREAD = "not read"
@@ -62,11 +62,14 @@ class Stretch:
 
 
 def timeline(
-    matrix: Matrix, combination: Combination, observations: Sequence[Observation] = (), stage: str | None = None
+    matrix: Matrix,
+    combinations: Sequence[Combination],
+    observations: Sequence[Observation] = (),
+    stage: str | None = None,
 ) -> list[Stretch]:
     """The stretches of all releases, oldest first; `stage` asks for one stage instead of the whole."""
-    releases = matrix.rules(combination.framework).releases
-    points = [_point(matrix, combination, release, observations, stage) for release in releases]
+    releases = matrix.rules(combinations[0].framework).releases
+    points = [_point(matrix, combinations, release, observations, stage) for release in releases]
     return list(_stretches(points, [release.is_read for release in releases]))
 
 
@@ -74,11 +77,15 @@ Point = tuple[str, str, str | None, str | None, str | None, dict[str, Any] | Non
 
 
 def _point(
-    matrix: Matrix, combination: Combination, release: Release, observations: Sequence[Observation], stage: str | None
+    matrix: Matrix,
+    combinations: Sequence[Combination],
+    release: Release,
+    observations: Sequence[Observation],
+    stage: str | None,
 ) -> Point:
-    found = verdict(matrix, replace(combination, release=release.name), observations)
     if not release.is_read:
         return release.name, "unknown", None, None, UNREAD, None
+    found = verdict_of_all(matrix, [replace(item, release=release.name) for item in combinations], observations)
     decides = found.stages[stage] if stage else found.deciding
     evidence = dict(decides.evidence) if decides.evidence else None
     return release.name, decides.verdict, decides.layer, _backend(found), decides.reason, evidence

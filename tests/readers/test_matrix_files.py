@@ -177,6 +177,7 @@ def test_facts_are_found_by_the_exact_release_string(folder):
         ("- {release: 0.10, source: sdist}", "release: expected a quoted version, got the number 0.1"),
         ("- {source: sdist}\n- {source: sdist}", ":1 release: expected this key, got none"),
         ('- {release: "1", source: sdist}\n- {release: "1", source: none}', ":2 1: expected each release once"),
+        ('- {release: "1", source: sdist, date: "29.11.2026"}', ":1 date: expected a date such as"),
         ('- {release: "1", source: internet}', "source: expected sdist or wheel or commit or document or none"),
         ('- {release: "1", source: sdist, pinned: "2"}', "pinned: expected a key of a release"),
     ],

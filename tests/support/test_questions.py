@@ -13,12 +13,13 @@ from nvdash.support.observations import of_report
 from nvdash.support.pivot import cube, pivot
 from nvdash.support.propose import proposal
 from nvdash.support.timeline import timeline
+from nvdash.support.whole import verdict_of_all
 from nvdash.targets import HeadLayout
 from tests.support.conftest import row
 
 
 def test_a_timeline_has_one_stretch_per_answer_and_marks_uncertain_starts(small_matrix, nvfp4_on_sm120):
-    stretches = timeline(Matrix(), nvfp4_on_sm120)
+    stretches = timeline(Matrix(), [nvfp4_on_sm120])
     assert [(item.since, item.releases[-1], item.verdict, item.layer, item.backend) for item in stretches] == [
         ("≤0.27.0", "0.27.0", "refused", "selector", None),
         ("0.31.0", "0.31.0", "unknown", None, None),
@@ -35,7 +36,7 @@ def test_a_timeline_starts_anew_where_the_backend_changes(make_matrix, nvfp4_on_
         {"id": "p2", "kind": "priority", "when": {}, "since": "0.33.0", "order": ["B", "A"]},
         row("ab", {"backend": ["A", "B"]}),
     ]
-    stretches = timeline(make_matrix(rows), nvfp4_on_sm120)
+    stretches = timeline(make_matrix(rows), [nvfp4_on_sm120])
     assert [(item.since, item.backend) for item in stretches] == [("≤0.32.0", "A"), ("0.33.0", "B")]
 
 
@@ -45,8 +46,17 @@ def test_one_stage_can_be_followed_alone(make_matrix, nvfp4_on_sm120):
         row("d", {"backend": "A"}, "trap", layer="forward", stage=["decode"]),
     ]
     item = replace(nvfp4_on_sm120, backend="A")
-    assert [part.verdict for part in timeline(make_matrix(rows), item, stage="prefill")] == ["expected"]
-    assert [part.verdict for part in timeline(make_matrix(rows), item)] == ["trap"]
+    assert [part.verdict for part in timeline(make_matrix(rows), [item], stage="prefill")] == ["expected"]
+    assert [part.verdict for part in timeline(make_matrix(rows), [item])] == ["trap"]
+
+
+def test_a_model_with_several_head_sizes_is_judged_by_its_worst_layers(small_matrix, nvfp4_on_sm120):
+    narrow = replace(nvfp4_on_sm120, heads=HeadLayout.parse("gqa:32/8x64"))
+    found = verdict_of_all(Matrix(), [nvfp4_on_sm120, narrow])
+    assert (found.verdict, found.layer) == ("refused", "selector")
+    assert found.stages["prefill"].note == "decided by the gqa:32/8x64 layers"
+    assert found.stages["weights"].note is None
+    assert [item.verdict for item in timeline(Matrix(), [nvfp4_on_sm120, narrow])] == ["refused", "unknown", "refused"]
 
 
 def test_a_grid_gives_every_cell_and_since_when(small_matrix, nvfp4_on_sm120):
@@ -108,7 +118,7 @@ def test_differences_are_gained_lost_new_traps_changed_or_not(make_matrix, nvfp4
         row("c1", {"kv_cache_dtype": "x", "backend": "A"}, "refused") | new,
         row("u", {"kv_cache_dtype": "y", "backend": "A"}),
     ]
-    items = [replace(nvfp4_on_sm120, backend="A", kv_cache_dtype=word) for word in ("nvfp4", "fp8", "int8", "x", "y")]
+    items = [[replace(nvfp4_on_sm120, backend="A", kv_cache_dtype=word)] for word in ("nvfp4", "fp8", "int8", "x", "y")]
     found = list(differences(make_matrix(rows), items, "0.32.0", "0.33.0"))
     assert [item.change for item in found] == ["gained", "lost", "new_trap", "changed", "unchanged"]
     assert found[0].as_dict()["from"] == "refused" and found[0].as_dict()["to"] == "expected"
