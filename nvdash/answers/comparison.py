@@ -30,7 +30,7 @@ from nvdash.tradeoffs.recorded import is_long_context, recorded
 
 YES, NO = 0, 1
 SAME = "same precisions: the ratio is the spread between repeats"
-NO_LONG_CONTEXT = "Long-context quality: not measured, so the verdict on the cache is open."
+NO_LONG_CONTEXT = "The verdict on the cache is open, long-context quality: not measured"
 
 
 def compare(question: Mapping[str, Any]) -> dict[str, Any]:

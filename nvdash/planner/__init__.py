@@ -1,0 +1,1 @@
+"""Which runs should be made next, as scripts: the four configurations on one backend, matched by construction."""
