@@ -9,7 +9,7 @@ SCHEMA_VERSION = 1
 
 def envelope(name: str, question: dict[str, Any], **keys: Any) -> dict[str, Any]:
     """One answer: the question it stands for, echoed with its defaults, and the keys that answer it."""
-    from nvdash.readers.matrix import matrix_digest
+    from nvdash.readers.digest import matrix_digest
 
     return {
         "schema": f"nvdash.{name}/{SCHEMA_VERSION}",

@@ -4,19 +4,19 @@ Weights and cache are never one number. What is not measured is a range; an answ
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nvdash.answers.envelope import envelope
 from nvdash.answers.memory_advice import advice, binding, gains
 from nvdash.answers.memory_parts import REFUSING, budget_of, pools_of, support_of
 from nvdash.answers.memory_question import MemoryQuestion, memory_question
-from nvdash.answers.memory_solve import solved
 from nvdash.footprint.allocator import replay
-from nvdash.footprint.budget import Budget
 from nvdash.footprint.request import Allocation
-from nvdash.footprint.roofline import DecodeBound, cache_read, weights_read
 from nvdash.footprint.solve import ends
 from nvdash.footprint.weights import Weights
+
+if TYPE_CHECKING:
+    from nvdash.footprint.budget import Budget
 
 YES, NO, UNKNOWN = 0, 1, 3
 
@@ -53,13 +53,22 @@ def answer_of(asked: MemoryQuestion) -> dict[str, Any]:
         support=support,
         gain=won,
         advice=advice(asked, bound, won, support),
-        solve=solved(asked, pools) if asked.solve else None,
+        solve=solution(asked, pools),
         decode_bound=decode_bound(asked),
         resolved={"weights": asked.weights_word, "kv_cache_dtype": _cache_word(asked)},
         checkpoint=asked.checkpoint.repository if asked.checkpoint else None,
         gpu=gpu_keys(asked),
         notes=list(asked.notes),
     )
+
+
+def solution(asked: MemoryQuestion, pools: Sequence[tuple[int, ...]]) -> dict[str, Any] | None:
+    """What `--solve` asks for; None when it was not asked."""
+    if asked.solve is None:
+        return None
+    from nvdash.answers.memory_solve import solved
+
+    return solved(asked, pools)
 
 
 def exit_code(answer: Mapping[str, Any]) -> int:
@@ -146,7 +155,7 @@ def precheck_keys(spans: Sequence[Allocation]) -> dict[str, Any] | None:
 
 
 def item_rows(
-    share: Budget | None, pools: Sequence[tuple[int, ...]], spans: Sequence[Allocation]
+    share: "Budget | None", pools: Sequence[tuple[int, ...]], spans: Sequence[Allocation]
 ) -> list[dict[str, Any]]:
     """Every line of the budget, then the cache that grows in what is left."""
     rows = [item.as_dict() for item in share.items] if share else []
@@ -163,6 +172,8 @@ def decode_bound(asked: MemoryQuestion) -> dict[str, Any] | None:
     """The least time of a decode step for the asked context and requests; None where something is not known."""
     if asked.gpu is None or asked.gpu.bandwidth_gbs is None or asked.weights is None or asked.context is None:
         return None
+    from nvdash.footprint.roofline import DecodeBound, cache_read, weights_read
+
     requests = asked.concurrency or 1
     live = requests * cache_read(asked.layout, asked.request, asked.config, asked.context)
     bound = DecodeBound(weights_read(asked.weights, asked.config), live, asked.gpu.bandwidth_gbs)

@@ -7,7 +7,7 @@ from typing import Any
 from nvdash.answers.memory_question import MemoryQuestion
 from nvdash.errors import NvdashError
 from nvdash.footprint.request import Allocation
-from nvdash.footprint.solve import gain, request_bytes, requests_that_fit
+from nvdash.footprint.solve import request_bytes, requests_that_fit
 from nvdash.footprint.weights import estimate
 from nvdash.targets import GIB
 
@@ -65,15 +65,24 @@ def gains(asked: MemoryQuestion) -> list[dict[str, Any]]:
     context = asked.context or asked.length
     if context is None:
         return []
-    found = []
-    for wide, name in (("fp8", "fp8"), ("auto", asked.layout.dtype)):
-        try:
-            factor = gain(asked.layout, asked.request, (wide, "nvfp4"), context)
-        except NvdashError:
-            continue
-        if factor is not None:
-            found.append({"of": "nvfp4", "over": name, "context": context, "factor": round(float(factor), 3)})
-    return found
+    sizes = {dtype: _request_bytes(asked, dtype, context) for dtype in ("nvfp4", "fp8", "auto")}
+    narrow = sizes["nvfp4"]
+    if not narrow:
+        return []
+    names = {"fp8": "fp8", "auto": asked.layout.dtype}
+    return [
+        {"of": "nvfp4", "over": name, "context": context, "factor": round(size / narrow, 3)}
+        for dtype, name in names.items()
+        if (size := sizes[dtype])
+    ]
+
+
+def _request_bytes(asked: MemoryQuestion, dtype: str, context: int) -> int | None:
+    """Bytes of one request in this cache format; None where the layout cannot have it."""
+    try:
+        return request_bytes(asked.layout, replace(asked.request, kv_cache_dtype=dtype), context)
+    except NvdashError:
+        return None
 
 
 def advice(
@@ -128,13 +137,11 @@ def _smaller_caches(asked: MemoryQuestion) -> list[str]:
     if context is None:
         return []
     said = []
+    wide = _request_bytes(asked, asked.request.kv_cache_dtype, context)
     for dtype in NARROWER.get(asked.request.kv_cache_dtype, ()):
-        try:
-            factor = gain(asked.layout, asked.request, (asked.request.kv_cache_dtype, dtype), context)
-        except NvdashError:
-            continue
-        if factor is not None:
-            said.append(f"{dtype} would hold {float(factor):.2f} × as many requests of {context:,} tokens.")
+        size = _request_bytes(asked, dtype, context)
+        if size and wide:
+            said.append(f"{dtype} would hold {wide / size:.2f} × as many requests of {context:,} tokens.")
     return said or ["No narrower cache format is known for this layout."]
 
 

@@ -1,25 +1,30 @@
 """The parts of a memory answer that more than one of its questions needs: budget, pools, verdict."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nvdash.answers.memory_question import MemoryQuestion
 from nvdash.errors import NvdashError
-from nvdash.footprint.budget import Budget, Setting, budget
+
+if TYPE_CHECKING:
+    from nvdash.footprint.budget import Budget, Setting
 
 REFUSING = ("refused", "trap")
 
 
-def budget_of(asked: MemoryQuestion) -> Budget | None:
+def budget_of(asked: MemoryQuestion) -> "Budget | None":
     """What the GPU leaves for the cache; None without a GPU, its total or the weights."""
     if asked.gpu is None or asked.weights is None or asked.pools is not None:
         return None
+    from nvdash.footprint.budget import budget
     from nvdash.readers.budget_rules import budget_rules
 
     return budget(asked.gpu, asked.weights, setting_of(asked), budget_rules())
 
 
-def setting_of(asked: MemoryQuestion) -> Setting:
+def setting_of(asked: MemoryQuestion) -> "Setting":
     """What of the question decides the budget's items."""
+    from nvdash.footprint.budget import Setting
+
     request, parts = asked.request, asked.weights.by_component if asked.weights else {}
     return Setting(
         framework=request.framework,
@@ -31,7 +36,7 @@ def setting_of(asked: MemoryQuestion) -> Setting:
     )
 
 
-def pools_of(asked: MemoryQuestion, share: Budget | None) -> tuple[tuple[int, ...], ...]:
+def pools_of(asked: MemoryQuestion, share: "Budget | None") -> tuple[tuple[int, ...], ...]:
     """The cache's bytes: stated once, or low, typical and high; nothing where they are not known."""
     if asked.pools is not None:
         return (asked.pools,)

@@ -37,12 +37,14 @@ class Part:
     """Whether it is a linear layer, which a quantiser may narrow."""
 
 
-def count_parts(config: Mapping[str, Any], with_drafter: bool = False) -> tuple[Part, ...]:
+def count_parts(
+    config: Mapping[str, Any], with_drafter: bool = False, layers: Layout | None = None
+) -> tuple[Part, ...]:
     """Every part of a model's weights; raises `LayoutRefused` or `ConfigError` naming the missing key.
 
     Prediction layers of the model's own (MTP) count only when they are loaded.
     """
-    layers = layout(config)
+    layers = layers or layout(config)
     keys = Keys(with_defaults(text_tower(config)))
     width = keys.need("hidden_size", "n_embd", "d_model")
     parts = [*_ends(keys, width, layers), *_decoder(keys, width, layers), *_vision(config)]

@@ -5,7 +5,6 @@ Every search asks the replay itself; no closed formula stands in for an engine's
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from fractions import Fraction
 
 from nvdash.footprint.allocator import replay
 from nvdash.footprint.caches import Layout
@@ -34,18 +33,12 @@ def longest_context(layout: Layout, request: CacheRequest, concurrency: int, lim
     return low
 
 
-def request_bytes(layout: Layout, request: CacheRequest, context: int) -> int | None:
+def request_bytes(layout: Layout, request: CacheRequest, context: int) -> int:
     """Bytes that one request of this length takes on a rank, in the engine's own blocks."""
     shape = replay(layout, replace(request, max_model_len=context))
     if shape.blocks_per_request is not None:
         return shape.blocks_per_request * shape.bytes_per_block
     return shape.bytes_per_token * context + shape.state_bytes
-
-
-def gain(layout: Layout, request: CacheRequest, dtypes: tuple[str, str], context: int) -> Fraction | None:
-    """How many times more requests of this length the second dtype holds than the first."""
-    wide, narrow = (request_bytes(layout, replace(request, kv_cache_dtype=dtype), context) for dtype in dtypes)
-    return Fraction(wide, narrow) if wide and narrow else None
 
 
 def fewest(counts: Iterable[int], fits: Callable[[int], bool | None]) -> tuple[int | None, list[int]]:

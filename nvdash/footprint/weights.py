@@ -34,6 +34,8 @@ Dense models, and every other format, have all linear layers of the decoder narr
 PACKED_INTEGERS = {"awq": 4, "gptq": 4, "int4": 4}
 """Integer formats with a 16-bit scale and a zero of the weight's own bits per group."""
 DEFAULT_GROUP = 128
+SIZED = frozenset({*WEIGHT_ENCODINGS, *PACKED_INTEGERS})
+"""Every weight format whose bytes are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +68,25 @@ def encoding_of(weights: str, group_size: int | None) -> Encoding:
     """How one weight is stored in a format; integer formats follow the checkpoint's group size."""
     bits = PACKED_INTEGERS.get(weights)
     if bits is None:
-        if weights not in WEIGHT_ENCODINGS:
-            known = [*WEIGHT_ENCODINGS, *PACKED_INTEGERS]
-            where = f"weights {weights!r}"
-            raise UnknownError(
-                where, "a format of known size", "its bytes were not derived", did_you_mean(weights, known)
-            )
+        if weights not in SIZED:
+            hint, where = did_you_mean(weights, sorted(SIZED)), f"weights {weights!r}"
+            raise UnknownError(where, "a format of known size", "its bytes were not derived", hint)
         return WEIGHT_ENCODINGS[weights]
     group = group_size or DEFAULT_GROUP
     return Encoding(bits, block=2 * group, block_bytes=2 * 2 + 2 * bits // 8)
 
 
 def estimate(
-    config: Mapping[str, Any], weights: str, checkpoint: Checkpoint | None = None, request: CacheRequest | None = None
+    config: Mapping[str, Any],
+    weights: str,
+    checkpoint: Checkpoint | None = None,
+    request: CacheRequest | None = None,
+    layers: Layout | None = None,
 ) -> Weights:
-    """Weights on the fullest rank, counted from the config and the checkpoint row."""
-    request = request or CacheRequest()
-    parts = count_parts(config, with_drafter=own_drafter(request))
-    stages = stages_of(layout(config), request)
+    """Weights on the fullest rank, counted from the config and the checkpoint row; `layers` saves a second reading."""
+    request, layers = request or CacheRequest(), layers or layout(config)
+    parts = count_parts(config, own_drafter(request), layers)
+    stages = stages_of(layers, request)
     narrow = encoding_of(weights, checkpoint.group_size if checkpoint else None)
     known = bool(checkpoint and checkpoint.wide_layers)
     cases = [

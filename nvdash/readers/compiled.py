@@ -5,7 +5,6 @@ The name of a compiled file is the digest of what it was made from; a stale one 
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -71,6 +70,8 @@ def _sources(name: str) -> tuple[Path, ...]:
 def _write(path: Path, value: Any) -> None:
     """Write beside the target and rename, so that a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    import tempfile
+
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump(value, file)

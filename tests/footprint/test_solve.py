@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nvdash.footprint.allocator import CacheRequest
 from nvdash.footprint.layers import layout
 from nvdash.footprint.roofline import DecodeBound, cache_read, weights_read
-from nvdash.footprint.solve import fewest, gain, longest_context, request_bytes, requests_that_fit
+from nvdash.footprint.solve import fewest, longest_context, request_bytes, requests_that_fit
 from nvdash.footprint.weights import estimate
 from nvdash.readers import catalogue
 from nvdash.targets import GIB
@@ -40,15 +40,17 @@ def test_nothing_is_solved_without_memory():
 
 
 def test_nvfp4_holds_16_ninths_of_fp8_in_pure_attention():
-    assert gain(LAYERS, request(1), ("fp8", "nvfp4"), 32_768) == Fraction(16, 9)
-    assert gain(LAYERS, request(1), ("auto", "nvfp4"), 32_768) == Fraction(32, 9)
+    sizes = [request_bytes(LAYERS, request(1, flag), 32_768) for flag in ("auto", "fp8", "nvfp4")]
+    assert Fraction(sizes[1], sizes[2]) == Fraction(16, 9)
+    assert Fraction(sizes[0], sizes[2]) == Fraction(32, 9)
 
 
 def test_nvfp4_holds_only_1_6_times_fp8_in_a_hybrid_at_64k():
     # 48 against 30 blocks; the pages differ by 0.13 % (memory-rules section 3, club-3090)
     hybrid = layout(catalogue.load().model("Qwen/Qwen3.6-27B").config)
-    asked = CacheRequest(release="0.19.0", prefix_caching=True)
-    assert gain(hybrid, asked, ("fp8", "nvfp4"), 65_536) == pytest.approx(Fraction(8, 5), rel=0.002)
+    fp8, nvfp4 = (CacheRequest(release="0.19.0", prefix_caching=True, kv_cache_dtype=flag) for flag in ("fp8", "nvfp4"))
+    factor = request_bytes(hybrid, fp8, 65_536) / request_bytes(hybrid, nvfp4, 65_536)
+    assert factor == pytest.approx(1.6, rel=0.002)
 
 
 def test_a_request_is_its_blocks_times_their_bytes():
