@@ -111,7 +111,8 @@ def _statement(
 ) -> dict[str, Any]:
     atom, run = members[0]
     when = thawed(atom.when)
-    where = {"backend": when.pop("backend", None), "arch": archs, "kv_cache_dtype": dtypes, **when}
+    cards = {"arch": _single(archs), "kv_cache_dtype": _single(dtypes)}
+    where = {"backend": when.pop("backend", None), **cards, **when}
     said = thawed(atom.said)
     path, line = run.evidence.place
     inside = [
@@ -123,7 +124,7 @@ def _statement(
     return {
         "id": "",
         "kind": atom.kind if atom.kind != "support" else None,
-        "when": {axis: _single(value) for axis, value in where.items() if value is not None},
+        "when": {axis: value for axis, value in where.items() if value is not None},
         "since": run.since,
         "until": run.until,
         **said,

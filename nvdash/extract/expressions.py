@@ -74,13 +74,17 @@ def _sequence(run: "Interpreter", node: ast.List | ast.Tuple | ast.Set, frame: F
 
 
 def _dict(run: "Interpreter", node: ast.Dict, frame: Frame) -> Any:
-    result: dict[Any, Any] = {}
+    made: dict[Any, Any] = {}
     for key, value in zip(node.keys, node.values, strict=True):
-        name = run.evaluate(key, frame) if key else None
-        if key is None or not hashable(name):
+        stored = run.evaluate(value, frame)
+        if key is None and isinstance(stored, dict):
+            made |= stored
+            continue
+        name = run.evaluate(key, frame) if key else Unknown(ast.unparse(node))
+        if not hashable(name):
             return Unknown(ast.unparse(node))
-        result[name] = run.evaluate(value, frame)
-    return result
+        made[name] = stored
+    return made
 
 
 def _boolean(run: "Interpreter", node: ast.BoolOp, frame: Frame) -> Any:

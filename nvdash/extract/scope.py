@@ -268,7 +268,7 @@ class Scope:
         return frame
 
     def _enum_member(self, cls: ClassRef, name: str, value: Any) -> EnumMember:
-        if isinstance(value, Unknown) and value.why == "auto()":
+        if isinstance(value, Unknown) and value.why.endswith("auto()"):
             value = list(self.members(cls)).index(name) + 1
         bases = {base.rpartition(".")[2] for base in self.chain(cls)[1]}
         return EnumMember(cls, name, value, bool(bases & {"str", "int", "IntEnum", "StrEnum", "IntFlag"}))
