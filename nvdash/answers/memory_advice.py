@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nvdash.answers.memory_question import MemoryQuestion
+from nvdash.answers.memory_question import MemoryQuestion, estimated
 from nvdash.errors import NvdashError
 from nvdash.footprint.request import Allocation
 from nvdash.footprint.solve import request_bytes, requests_that_fit
-from nvdash.footprint.weights import estimate
 from nvdash.targets import GIB
 
 STATE_THE_LOAD = "state your context and concurrency"
@@ -123,7 +122,7 @@ def _smaller_weights(asked: MemoryQuestion) -> list[str]:
     said = []
     for row in asked.model.checkpoints:
         try:
-            size = estimate(asked.config, row.weights, row, asked.request).rank_bytes
+            size = estimated(asked.config, row.weights, row, asked.request).rank_bytes
         except (NvdashError, KeyError):
             continue
         if size < asked.weights.rank_bytes:

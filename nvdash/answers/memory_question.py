@@ -1,7 +1,9 @@
 """Turns the words of a memory question into a layout, a cache request and weights, with every default named."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from nvdash.errors import NvdashError, UnknownError, UsageError, did_you_mean
@@ -70,12 +72,12 @@ def memory_question(question: Mapping[str, Any]) -> MemoryQuestion:
     release = str(given["release"]) if "release" in given else newest_release(framework, notes)
     model = _model(given)
     config = with_layers(model.config, given["layers"]) if "layers" in given else model.config
-    layers = layout(config)
+    layers = layout_of(config)
     word, checkpoint = _weights(given, model, notes)
     flag = cache_flag(str(given.get("kv_cache_dtype", "auto")), checkpoint, layers, notes)
     request = _request(given, framework, known_numbers(framework, release, notes), flag)
     _refuse_uneven_heads(layers, request.tp)
-    weights = _weighed(given, config, layers, word, checkpoint, request, notes)
+    weights = _weighed(given, config, word, checkpoint, request, notes)
     gpu = catalogue.load().gpu(str(given["gpu"]), **_alike(given)) if "gpu" in given else None
     if gpu is not None:
         request = replace(request, device_bytes=gpu.memory_high_bytes, device_name=gpu.name)
@@ -98,6 +100,27 @@ def memory_question(question: Mapping[str, Any]) -> MemoryQuestion:
         echo=_echo(given, framework, release, model, gpu, word, length),
         notes=tuple(notes),
     )
+
+
+def layout_of(config: Mapping[str, Any]) -> Layout:
+    """The layout of a config; one process reads the same config once."""
+    return _layout(json.dumps(config, sort_keys=True, default=str))
+
+
+@lru_cache(maxsize=128)
+def _layout(text: str) -> Layout:
+    return layout(json.loads(text))
+
+
+def estimated(config: Mapping[str, Any], weights: str, checkpoint: Checkpoint | None, request: CacheRequest) -> Weights:
+    """The estimate of the weights; one process counts the same model once per format and split."""
+    split = CacheRequest(tp=request.tp, pp=request.pp, pp_layers=request.pp_layers, draft=request.draft)
+    return _estimate(json.dumps(config, sort_keys=True, default=str), weights, checkpoint, split)
+
+
+@lru_cache(maxsize=256)
+def _estimate(text: str, weights: str, checkpoint: Checkpoint | None, split: CacheRequest) -> Weights:
+    return estimate(json.loads(text), weights, checkpoint, split, _layout(text))
 
 
 def _alike(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,7 +286,6 @@ def _draft(given: Mapping[str, Any]) -> Draft | None:
 def _weighed(
     given: Mapping[str, Any],
     config: Mapping[str, Any],
-    layers: Layout,
     word: str | None,
     checkpoint: Checkpoint | None,
     request: CacheRequest,
@@ -278,7 +300,7 @@ def _weighed(
     if word is None:
         return None
     try:
-        return estimate(config, word, checkpoint, request, layers)
+        return estimated(config, word, checkpoint, request)
     except NvdashError as refusal:
         notes.append(f"the weights are unknown: {refusal.where}: expected {refusal.expected}, {refusal.found}")
         return None

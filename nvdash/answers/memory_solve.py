@@ -6,11 +6,10 @@ from typing import Any
 
 from nvdash.answers.memory_advice import binding
 from nvdash.answers.memory_parts import REFUSING, budget_of, pools_of, support_of
-from nvdash.answers.memory_question import MemoryQuestion
+from nvdash.answers.memory_question import MemoryQuestion, estimated
 from nvdash.errors import NvdashError
 from nvdash.footprint.request import CacheRequest
 from nvdash.footprint.solve import GPU_COUNTS, ends, fewest, longest_context, requests_that_fit
-from nvdash.footprint.weights import estimate
 
 CACHE_FORMATS = ("auto", "fp8", "nvfp4")
 """The formats that are tried, widest first."""
@@ -49,7 +48,7 @@ def _fits_on(asked: MemoryQuestion, tp: int) -> bool | None:
         return None
     try:
         request = replace(asked.request, tp=tp)
-        weights = estimate(asked.config, asked.weights_word, asked.checkpoint, request)
+        weights = estimated(asked.config, asked.weights_word, asked.checkpoint, request)
         moved = replace(asked, request=request, weights=weights)
         pools = pools_of(moved, budget_of(moved))
         return binding(moved, ends(moved.layout, request, pools), pools).fits
