@@ -1,4 +1,4 @@
-"""`matrix extract`: reads the source of a vLLM release into the generated part of the matrix."""
+"""`matrix extract`: reads the source of a release into the generated part of the matrix."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +34,8 @@ def named_source(text: str) -> tuple[str, Path]:
     release, separator, folder = text.partition("=")
     if separator and release and "/" not in release:
         return release, Path(folder)
-    info = Path(text) / "PKG-INFO"
+    names = (Path(text) / name for name in ("PKG-INFO", "METADATA"))
+    info = next((path for path in names if path.is_file()), Path(text) / "PKG-INFO")
     version = (
         next(
             (
@@ -50,7 +51,7 @@ def named_source(text: str) -> tuple[str, Path]:
     if not version:
         raise UsageError(
             f"--source {text}",
-            "a tree with a PKG-INFO that states its version",
+            "a tree with a PKG-INFO or METADATA that states its version",
             "got none",
             "write --source RELEASE=DIR",
         )
@@ -60,5 +61,5 @@ def named_source(text: str) -> tuple[str, Path]:
 def lines(answer: dict[str, Any]) -> Iterator[str]:
     """What was read and where it went."""
     for row in answer["releases"]:
-        yield f"vllm {row['release']}: {row['atoms']} atoms, {row['facts']} facts, {row['undecided']} undecided cells"
+        yield f"{row['release']}: {row['atoms']} atoms, {row['facts']} facts, {row['undecided']} undecided cells"
     yield f"wrote {answer['written']} files in {answer['out']}"

@@ -21,6 +21,11 @@ def extract(
     Releases that `out` already holds are kept: their runs are continued or ended by what is newly read. Returns
     what was read and written; raises `ExtractError` before anything is written.
     """
+    from nvdash.extract import frameworks
+
+    other = frameworks.framework_of(requirements, sources or {})
+    if other is not None:
+        return frameworks.extract(other, requirements, sources or {}, out or MATRIX.with_name(other.name), scratch)
     from nvdash.extract.generate import files_of, read_all, store
     from nvdash.extract.known import merged_readings, release_rows, wanted
 

@@ -5,7 +5,7 @@ A search returns None where a release has no such thing; a fact that is not foun
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -111,6 +111,12 @@ def assignments(module: ast.Module, name: str) -> Iterator[tuple[int, ast.expr]]
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if node.value is not None and any(isinstance(t, ast.Name) and t.id == name for t in targets):
             yield node.lineno, node.value
+
+
+def limits(when: Mapping[str, Any]) -> dict[str, Any]:
+    """Conditions as a statement writes them: a list of one is its only member, an open axis is left out."""
+    return {axis: value[0] if isinstance(value, list) and len(value) == 1 else value
+            for axis, value in when.items() if value is not None}
 
 
 def in_order(module: ast.AST, *kinds: type) -> list[Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nvdash.extract import flashinfer_facts as facts_of
-from nvdash.extract.findings import Fact, definition, first_line
+from nvdash.extract.findings import Fact, definition, first_line, limits
 from nvdash.extract.flashinfer_facts import DECODE, FA2_KERNEL, PAGE, PREFILL, UTILS, XQA
 from nvdash.extract.history import relate
 from nvdash.extract.source import Tree
@@ -58,11 +58,12 @@ class Paths:
     def say(self, backend: str, verdict: str, stage: Iterable[str], archs: Iterable[str], dtypes: Iterable[str],
             place: Place, when: Mapping[str, Any] | None = None, **more: Any) -> None:
         """One statement, spread over architectures and cache formats."""
-        said = {"stage": list(stage), "verdict": verdict, **more}
+        said = frozen({"stage": list(stage), "verdict": verdict, **more})
+        shape = frozen(limits({"backend": backend, **(when or {})}))
         for arch in archs:
             for dtype in dtypes:
-                self.reading.add(Atom("paths", "support", frozen(said), frozen({"backend": backend, **(when or {})}),
-                                      arch, dtype), place, frozenset({"cuda_12_8"} if dtype == "nvfp4" else ()))
+                assumed = frozenset({"cuda_12_8"} if dtype == "nvfp4" else ())
+                self.reading.add(Atom("paths", "support", said, shape, arch, dtype), place, assumed)
 
     def place(self, name: str) -> Place:
         return self.facts[name].path, self.facts[name].line or 0
@@ -76,9 +77,9 @@ class Paths:
                 self.say("append", "refused", ["kv_write"], TENSOR_CORES, ["nvfp4"], self.place(name), {"mla": mla},
                          layer="kernel", reason="this release has no append that quantises to NVFP4")
             else:
-                limits = {"mla": mla} if mla else {"mla": mla, "head_size": {"multiple_of": 16},
-                                                   "equal_head_sizes": True}
-                self.say("append", "expected", ["kv_write"], TENSOR_CORES, ["nvfp4"], self.place(name), limits)
+                shape = {} if mla else {"head_size": {"multiple_of": 16}, "equal_head_sizes": True}
+                self.say("append", "expected", ["kv_write"], TENSOR_CORES, ["nvfp4"], self.place(name),
+                         {"mla": mla, **shape})
         wide = definition(self.tree, PAGE, "append_paged_kv_cache")
         if wide:
             self.say("append", "expected", ["kv_write"], TENSOR_CORES, PLAIN, (PAGE, wide.lineno), {"mla": False})
@@ -168,10 +169,10 @@ class Paths:
         if majors is None or sizes is None:
             return
         least, most, step = map(int, re.findall(r"\d+", sizes.value)[:3])
-        limits = {"mla": False, "head_size": {"min": least, "max": most, "multiple_of": step}}
+        shape = {"mla": False, "head_size": {"min": least, "max": most, "multiple_of": step}}
         built = [arch for arch in TENSOR_CORES if int(arch[2:]) // 10 in majors.value]
         rest = [arch for arch in TENSOR_CORES if arch not in built]
-        self.say("xqa", "expected", ["decode"], built, PLAIN[:3], self.place(majors.fact), limits)
+        self.say("xqa", "expected", ["decode"], built, PLAIN[:3], self.place(majors.fact), shape)
         self.say("xqa", "refused", ["decode"], rest, [*PLAIN[:3], "nvfp4"], self.place(majors.fact), {"mla": False},
                  layer="forward", reason="XQA is compiled for compute capability majors 9, 10 and 12 only")
         guard = self.facts.get("xqa.nvfp4_kv.sm")
@@ -180,7 +181,7 @@ class Paths:
                      reason="this release's XQA has no NVFP4 cache")
             return
         here = self.place(guard.fact)
-        self.say("xqa", "expected", ["decode"], ["sm120", "sm121"], ["nvfp4"], here, limits, kernel="native")
+        self.say("xqa", "expected", ["decode"], ["sm120", "sm121"], ["nvfp4"], here, shape, kernel="native")
         self.say("xqa", "refused", ["decode"], [a for a in built if a[2:4] != "12"], ["nvfp4"], here, {"mla": False},
                  layer="forward", reason="XQA reads an NVFP4 cache on SM12x only")
 

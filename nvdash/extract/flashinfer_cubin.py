@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nvdash.errors import NvdashError
-from nvdash.extract.findings import Fact
+from nvdash.extract.findings import Fact, limits
 from nvdash.extract.statements import Atom, Reading, frozen
 
 FOLDER = "/fmha/trtllm-gen/"
@@ -118,5 +118,5 @@ def _atoms(reading: Reading, kv: str, stage: str, arch: str, sizes: list[int]) -
     yes = {**listed, "verdict": "expected", "kernel": "native"}
     no = {**listed, "verdict": "trap", "layer": "kernel", "reason": "no kernel file for this head size"}
     for said, limit in ((yes, sizes), (no, {"not": sizes})):
-        when = frozen({**base, "head_size": limit})
+        when = frozen(limits({**base, "head_size": limit}))
         reading.add(Atom("kernels", "support", frozen(said), when, arch, DTYPES[kv]), (PLACE, 0))

@@ -17,6 +17,21 @@ Series = Mapping[str, Sequence[Fact]]
 PLACEHOLDER = re.compile(r"<(first|before|last)>")
 
 
+def reopened(series: Series) -> dict[str, list[Fact]]:
+    """A series whose earlier facts were filled in before: where a later release leaves a place open, they do again."""
+    open_values = {fact.fact: fact.value for facts in series.values() for fact in facts
+                   if isinstance(fact.value, str) and PLACEHOLDER.search(fact.value)}
+    forms = {name: re.compile(".+".join(map(re.escape, PLACEHOLDER.split(value)[::2])) or ".+")
+             for name, value in open_values.items()}
+
+    def opened(fact: Fact) -> Fact:
+        form = forms.get(fact.fact)
+        filled = form is not None and isinstance(fact.value, str) and form.fullmatch(fact.value)
+        return replace(fact, value=open_values[fact.fact]) if filled else fact
+
+    return {release: [opened(fact) for fact in facts] for release, facts in series.items()}
+
+
 def base(release: str) -> str:
     """A release without its post part: 0.5.5.post3 -> 0.5.5."""
     return re.sub(r"\.post\d+$", "", release)
@@ -72,11 +87,13 @@ def becomes(series: Series, name: str, note: str) -> dict[str, list[Fact]]:
     related = {release: list(facts) for release, facts in series.items()}
     following: tuple[Any, str] | None = None
     current: Any = None
+    told = re.compile(" [(]" + re.escape(note).replace("<value>", ".+").replace("<release>", ".+") + "[)]$")
     for release in reversed(order):
         facts = related[release]
         for position, fact in enumerate(facts):
             if fact.fact != name:
                 continue
+            fact = replace(fact, value=told.sub("", str(fact.value)))
             if current is not None and fact.value != current[0]:
                 following = current
             if base(release) == release or current is None or current[0] != fact.value:

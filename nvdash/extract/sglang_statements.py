@@ -7,7 +7,7 @@ look at both backends together.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from nvdash.extract.findings import Fact, definition
+from nvdash.extract.findings import Fact, definition, limits
 from nvdash.extract.sglang_config import ARCHITECTURES, Configuration, Outcome, Question, Refusal
 from nvdash.extract.sglang_facts import FP4_METHODS, POOL, REGISTRY, choices
 from nvdash.extract.source import Tree
@@ -52,7 +52,7 @@ class Statements:
         if when.get("mla"):
             when = {**when, "sparse": False}
         file = {"quant": "weights", "priority": "defaults", "resolve": "defaults"}.get(kind, "attention")
-        self.reading.add(Atom(file, kind, frozen(said), frozen(when), arch, word), place,
+        self.reading.add(Atom(file, kind, frozen(said), frozen(limits(when)), arch, word), place,
                          frozenset({"cuda_platform", "no_model_override", "flashinfer_importable"}))
 
     def place(self, name: str) -> Place:
