@@ -10,8 +10,7 @@ from nvdash.answers.envelope import envelope
 from nvdash.errors import NvdashError, UsageError
 from nvdash.readers.matrix import Matrix, current
 from nvdash.support.evaluate import verdict
-from nvdash.support.nearest import nearest
-from nvdash.support.observations import Observation, of_report
+from nvdash.support.observations import Observation
 from nvdash.support.releases import age_days
 from nvdash.support.values import RANK, Verdict, worst
 from nvdash.support.whole import verdict_of_all, with_drafter
@@ -99,15 +98,10 @@ def _fleet_row(question: Mapping[str, Any], defaults: Mapping[str, Any], matrix:
 
 
 def observations_of(combination: Combination) -> list[Observation]:
-    """What this store has seen of the framework on this architecture; a store that is not there has seen nothing."""
-    from nvdash.store.connection import store_path
+    """What this store has seen of the framework on this architecture."""
+    from nvdash.store import observations
 
-    if not store_path().exists():
-        return []
-    from nvdash.store.smoke import smoke_reports
-
-    reports = smoke_reports(framework=combination.framework, arch=combination.arch)
-    return [item for report in reports for item in of_report(report)]
+    return observations(combination.framework, combination.arch)
 
 
 def _resolved(found: Verdict, wanted: Asked) -> dict[str, Any]:
@@ -134,4 +128,6 @@ def _nearest(matrix: Matrix, wanted: Asked, found: Verdict, seen: Sequence[Obser
     """The smallest changes of one axis that run, when this does not."""
     if RANK[found.verdict] >= RANK["conditional"]:
         return []
+    from nvdash.support.nearest import nearest
+
     return [change.as_dict() for change in nearest(matrix, wanted.combinations, seen)]

@@ -213,14 +213,14 @@ def _text(path: Path | None) -> str:
 def propose(report: Path) -> dict[str, Any]:
     """A patch for the curated facts that one smoke report supports."""
     from nvdash.readers.smoke_report import read
-    from nvdash.support.observations import of_report
+    from nvdash.store.observations import observed
     from nvdash.support.propose import proposal
 
     found = read(report)
-    observed = list(of_report({**found.as_dict(), "smoke_id": found.case_id}))
-    patch = proposal(current(), observed)
+    seen = list(observed({**found.as_dict(), "smoke_id": found.case_id}))
+    patch = proposal(current(), seen)
     target = f"matrix/{found.framework}/curated.yaml"
-    return envelope("propose", {"report": report.name}, file=target, patch=patch, observations=len(observed))
+    return envelope("propose", {"report": report.name}, file=target, patch=patch, observations=len(seen))
 
 
 def _stage(stage: str | None) -> str | None:

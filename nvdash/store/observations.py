@@ -64,12 +64,19 @@ def observed(report: Mapping[str, Any]) -> Iterator[Observation]:
             flashinfer=(report.get("environment") or {}).get("flashinfer"),
             weights=_said(report, "weights"),
             backend=_said(report, "backend"),
-            kv_cache_dtype=_said(report, "kv_cache_dtype"),
+            kv_cache_dtype=_asked_dtype(report),
             kind=shape.get("kind"),
             head_size=shape.get("head_size"),
             value_head_size=shape.get("value_head_size"),
             graphs=str(scope.get("graphs") or "eager"),
         )
+
+
+def _asked_dtype(report: Mapping[str, Any]) -> str | None:
+    """The cell that a run speaks about: after a fall back, the dtype that was named and not served."""
+    named = (report.get("requested") or {}).get("kv_cache_dtype")
+    fell_back = report["verdict"] == "fallback" and named not in (None, "auto")
+    return str(named) if fell_back else _said(report, "kv_cache_dtype")
 
 
 def _said(report: Mapping[str, Any], name: str) -> str | None:

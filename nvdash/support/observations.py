@@ -3,7 +3,7 @@
 Elsewhere the verdict stays what the source says, with a note where it did run.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,48 +37,6 @@ class Observation:
     graphs: str = "eager"
     kernel: str | None = None
     path: str | None = None
-
-
-CASE_VERDICTS = {
-    "pass": ("validated", "traced"),
-    "pass_dtype_unproven": ("validated", "served"),
-    "fallback": ("trap", "traced"),
-    "refused": ("refused", "served"),
-    "wrong_result": ("trap", "traced"),
-    "crash": ("trap", "served"),
-}
-"""What a case verdict means for the matrix; every other one changes nothing."""
-
-
-def of_report(report: Mapping[str, Any]) -> Iterator[Observation]:
-    """What one stored smoke report says about the stages it exercised, per head size and graphs mode."""
-    if report["verdict"] not in CASE_VERDICTS or report["engine"] == "reference" or not report.get("release"):
-        return
-    verdict, level = CASE_VERDICTS[report["verdict"]]
-    stages = tuple(name for name, stage in report["stages"].items() if stage.get("tested"))
-    scope, resolved, requested = report["scope"], report["resolved"], report["requested"]
-    layer = report.get("layer") or {"fallback": "silent"}.get(report["verdict"], "forward")
-    for key_size, value_size in scope.get("head_sizes") or [(None, None)]:
-        for graphs in scope.get("graphs") or ["eager"]:
-            yield Observation(
-                run=report["smoke_id"],
-                framework=report["framework"],
-                release=report["release"],
-                arch=report["arch"],
-                verdict=verdict,
-                stages=stages,
-                level=level,
-                layer=None if verdict == "validated" else layer,
-                reason=report["reason"] or None,
-                flashinfer=report["environment"].get("flashinfer"),
-                weights=requested.get("weights"),
-                backend=scope.get("backend") or resolved.get("backend"),
-                kv_cache_dtype=requested.get("kv_cache_dtype"),
-                kind=scope.get("kind"),
-                head_size=key_size,
-                value_head_size=value_size,
-                graphs=graphs,
-            )
 
 
 ATTENTION_SCOPE = ("arch", "backend", "kv_cache_dtype", "kind", "head_size", "value_head_size", "graphs")

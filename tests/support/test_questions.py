@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 
-import pytest
-
 from nvdash.readers.matrix import Matrix, Release
 from nvdash.readers.yaml_rows import parse_yaml
 from nvdash.support.diff import differences
 from nvdash.support.names import archs, cache_dtypes
 from nvdash.support.nearest import nearest
-from nvdash.support.observations import of_report
+from nvdash.support.observations import Observation
 from nvdash.support.pivot import cube, pivot
 from nvdash.support.propose import proposal
 from nvdash.support.timeline import timeline
@@ -141,46 +139,27 @@ def test_names_come_from_the_statements_of_the_release(small_matrix):
     assert cache_dtypes(matrix, "vllm", "0.31.0") == []
 
 
-REPORT = {
-    "smoke_id": "7c1e09ab" * 8,
-    "engine": "vllm",
-    "framework": "vllm",
-    "release": "0.32.0",
-    "arch": "sm120",
-    "verdict": "fallback",
-    "layer": None,
-    "reason": "stored as FP8",
-    "environment": {"flashinfer": "0.7.0.post1"},
-    "requested": {"kv_cache_dtype": "nvfp4", "weights": "bf16"},
-    "resolved": {"backend": "FLASHINFER"},
-    "scope": {"kind": "gqa", "head_sizes": [[128, 128], [256, 256]], "graphs": ["eager", "default"]},
-    "stages": {"kv_write": {"tested": True}, "decode": {"tested": True}, "prefill": {"tested": False}},
-}
-
-
-def test_a_report_speaks_about_the_stages_it_exercised_per_head_size_and_graphs_mode():
-    found = list(of_report(REPORT))
-    assert [(item.head_size, item.graphs) for item in found] == [
-        (128, "eager"),
-        (128, "default"),
-        (256, "eager"),
-        (256, "default"),
-    ]
-    assert {(item.verdict, item.layer, item.stages) for item in found} == {("trap", "silent", ("kv_write", "decode"))}
-
-
-@pytest.mark.parametrize("verdict", ["timeout", "oom", "no_trace", "environment"])
-def test_a_run_that_shows_nothing_changes_nothing(verdict):
-    assert list(of_report({**REPORT, "verdict": verdict})) == []
-
-
-def test_the_reference_engine_changes_nothing():
-    assert list(of_report({**REPORT, "engine": "reference", "verdict": "pass"})) == []
+FELL_BACK = Observation(
+    run="7c1e09ab",
+    framework="vllm",
+    release="0.32.0",
+    arch="sm120",
+    verdict="trap",
+    stages=("kv_write", "decode"),
+    level="traced",
+    layer="silent",
+    reason="stored as FP8",
+    backend="FLASHINFER",
+    kv_cache_dtype="nvfp4",
+    kind="gqa",
+    head_size=128,
+    value_head_size=128,
+)
 
 
 def test_a_proposal_is_a_statement_that_reads_back(make_matrix):
     releases = (Release("0.32.0", source="sdist"), Release("0.33.0", source="sdist"))
-    patch = proposal(make_matrix([], releases), list(of_report(REPORT))[:1])
+    patch = proposal(make_matrix([], releases), [FELL_BACK])
     (statement,) = parse_yaml(patch.encode(), "patch.yaml")
     assert (statement["since"], statement["until"], statement["verdict"], statement["layer"]) == (
         "0.32.0",
