@@ -48,6 +48,10 @@ class Deadline:
         """Whether the time is over."""
         return time.monotonic() > self._end
 
+    def near(self) -> bool:
+        """Whether most of the time is over: what was read until then can still be answered."""
+        return time.monotonic() > self._end - 0.25 * self.seconds
+
     def check(self, where: str) -> None:
         """Refuse the file when the time is over."""
         if self.passed():

@@ -1,30 +1,38 @@
 """Serving logs and scrapes: one module per framework over the same normalised lines."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from nvdash.readers import metrics
 from nvdash.readers.logs import sglang, trtllm, vllm
-from nvdash.readers.logs.lines import by_service, log_lines
+from nvdash.readers.logs.lines import log_lines
 from nvdash.readers.record import Reading, Warning_
 from nvdash.readers.source import Source
 
-Reader = Callable[[Iterable[str]], dict[str, Any]]
+
+class Log(Protocol):
+    """What every framework's reader offers."""
+
+    def take(self, text: str) -> None:
+        """Take one message in."""
+
+    def facts(self) -> dict[str, Any]:
+        """The facts about the server."""
 
 
 def vllm_log(source: Source) -> Reading:
     """A vLLM server log."""
-    return _server_log(source, vllm.read)
+    return _server_log(source, vllm.Log)
 
 
 def sglang_log(source: Source) -> Reading:
     """An SGLang server log."""
-    return _server_log(source, sglang.read)
+    return _server_log(source, sglang.Log)
 
 
 def trtllm_log(source: Source) -> Reading:
     """A TensorRT-LLM log."""
-    return _server_log(source, trtllm.read)
+    return _server_log(source, trtllm.Log)
 
 
 def scrape(source: Source) -> Reading:
@@ -33,22 +41,39 @@ def scrape(source: Source) -> Reading:
     return Reading(server=facts)
 
 
-def _server_log(source: Source, read: Reader) -> Reading:
+def _server_log(source: Source, reader: type[Log]) -> Reading:
     """The facts of the service that says most; others that share the log are named, not mixed in."""
-    said = {service: read(messages) for service, messages in by_service(log_lines(source)).items()}
+    services: dict[str | None, Log] = {}
+    for line in log_lines(source):
+        log = services.get(line.service)
+        if log is None and len(services) < MAX_SERVICES:
+            log = services[line.service] = reader()
+        if log is not None:
+            log.take(line.text)
+    said = {service: log.facts() for service, log in services.items()}
     service = max(said, key=lambda name: _weight(said[name]), default=None)
     facts = dict(said.get(service, {}))
-    warnings = []
     if service is not None:
         facts["service"] = service
-        others = [str(name) for name in said if name != service and name is not None]
-        if others:
-            warnings.append(Warning_("services", f"read {service}; the log also holds {', '.join(others)}"))
+    others = sorted(name for name in said if name is not None and name != service)
+    return Reading(server=facts, warnings=tuple(_remarks(facts, others, source)))
+
+
+MAX_SERVICES = 20
+
+
+def _remarks(facts: Mapping[str, Any], others: list[str], source: Source) -> list[Warning_]:
+    found = []
+    if facts.get("service") is not None and others:
+        names = ", ".join(others)
+        found.append(Warning_("services", f"read {facts['service']}; the log also holds {names}"))
     if facts.get("server_starts"):
-        warnings.append(Warning_("restarts", f"the log holds {facts['server_starts']} starts; the last one is read"))
+        found.append(Warning_("restarts", f"the log holds {facts['server_starts']} starts; the last one is read"))
     if facts.get("status") == "failed":
-        warnings.append(Warning_("failed", f"the server did not start: {facts.get('failure', 'no reason found')}"))
-    return Reading(server=facts, warnings=tuple(warnings))
+        found.append(Warning_("failed", f"the server did not start: {facts.get('failure', 'no reason found')}"))
+    if source.deadline.near():
+        found.append(Warning_("cut_off", "the log is too long to be read to its end; its beginning was read"))
+    return found
 
 
 def _weight(facts: Mapping[str, Any]) -> tuple[bool, int]:

@@ -110,6 +110,15 @@ def _plain(value: str) -> str:
     return member[1] if member else value
 
 
+_DTYPES = {"float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2", "float8_e4m3fnuz": "fp8_e4m3"}
+
+
+def stored_dtype(word: str) -> str:
+    """A cache dtype as a flag names it, from the word of torch or of a log."""
+    word = word.removeprefix("torch.")
+    return _DTYPES.get(word, word)
+
+
 def stated_controls(options: Mapping[str, str]) -> dict[str, Any]:
     """The controls among a server's options, numbers as numbers and switches as booleans."""
     words = {"True": True, "False": False}

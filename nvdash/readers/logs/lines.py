@@ -22,10 +22,12 @@ _SERVICE = re.compile(r"^([A-Za-z][\w.-]{0,62}?)\s*\| ")
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s*(?:\| ?)?")
 _LOGFMT = re.compile(r'\b(?:msg|message)="((?:[^"\\]|\\.)*)"')
 _STARTS = re.compile(
-    r"\s*(?:\(|\[|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b|\d{4}-\d\d-\d\d|[A-Za-z][\w.-]*\s*\| |Loading |Capturing )"
+    r"\s*(?:\(|\[|\d{4}-\d\d-\d\d|[A-Za-z][\w.-]*\s*\| |Loading |Capturing |=)"
+    r"|.{0,100}?\b(?:DEBUG|INFO|WARNING|ERROR)\b"
 )
 _GLUED = re.compile(r"(?<=[\])\w%.])(?=(?:\([A-Za-z]\w*(?: \w+)? pid=\d+\) )+(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d )")
-_NOISE = ('HTTP/1.1"', 'HTTP/1.0"')
+_NOISE = (b'HTTP/1.1"', b'HTTP/1.0"', b"Received request ", b"Added request ")
+"""Lines about single requests: no fact about the server, and prompts in some releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +39,17 @@ class Line:
 
 
 def log_lines(source: Source) -> Iterator[Line]:
-    """The messages of a log, unwrapped; requests of the access log are left out."""
+    """The messages of a log, unwrapped, as far as the time allows; lines about single requests are left out."""
     widths = _wrap_widths(_texts(source, 20_000))
     yield from (line for line in _unwrapped(_texts(source, MAX_LOG_LINES), widths) if line.text)
 
 
 def _texts(source: Source, limit: int) -> Iterator[str]:
     for number, raw in enumerate(source.lines()):
-        if number >= limit:
+        if number >= limit or (number % 10_000 == 9_999 and source.deadline.near()):
             return
-        if number % 20_000 == 19_999:
-            source.deadline.check(source.name)
-        yield from _decoded(source.name, number, raw)
+        if not any(noise in raw for noise in _NOISE):
+            yield from _decoded(source.name, number, raw)
 
 
 def _decoded(where: str, number: int, raw: bytes) -> Iterator[str]:
@@ -58,8 +59,6 @@ def _decoded(where: str, number: int, raw: bytes) -> Iterator[str]:
     except UnicodeDecodeError as error:
         hint = "save the file as UTF-8"
         raise FileRefused(f"{where}, line {number + 1}", "UTF-8 text", f"byte {error.start} is not", hint) from error
-    if any(noise in text for noise in _NOISE):
-        return
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     text = text.lstrip("\ufeff")
@@ -88,9 +87,11 @@ def _unwrapped_logfmt(text: str) -> str:
 def _wrap_widths(texts: Iterable[str]) -> frozenset[int]:
     """The columns where a terminal broke lines: lengths that are again and again followed by no new message."""
     broken: Counter[int] = Counter()
-    last = 0
+    last, begun = 0, False
     for text in texts:
-        if last >= MIN_WRAP and text and not _STARTS.match(text):
+        starts = bool(_STARTS.match(text))
+        begun |= starts
+        if begun and last >= MIN_WRAP and text and not starts:
             broken[last] += 1
         last = len(text)
     return frozenset(length for length, times in broken.items() if times > 1)
@@ -118,11 +119,3 @@ def _line(text: str) -> Line:
     service = _SERVICE.match(text)
     text = text[service.end() :] if service else text
     return Line(_STAMP.sub("", text, count=1) if text[:2].isdigit() else text, service[1] if service else None)
-
-
-def by_service(lines: Iterable[Line]) -> dict[str | None, list[str]]:
-    """The messages of every compose service apart."""
-    services: dict[str | None, list[str]] = {}
-    for line in lines:
-        services.setdefault(line.service, []).append(line.text)
-    return services

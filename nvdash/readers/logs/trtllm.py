@@ -1,7 +1,6 @@
 """What a TensorRT-LLM log says of engine, memory and pool; every rank prints its own lines, without a tag."""
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from nvdash.readers.logs.facts import Facts, patterns
@@ -21,8 +20,8 @@ _PATTERNS = patterns(
     ),
     ("for runtime buffers", r"Allocated (?P<runtime_buffers_gb>[\d.]+) G\w+ GPU memory for runtime buffers"),
     ("for decoder", r"Allocated (?P<decoder_gb>[\d.]+) G\w+ GPU memory for decoder"),
-    ("TensorRT-LLM version", r"TensorRT-LLM version: (?P<version>\d\S*)"),
-    ("TensorRT LLM version", r"TensorRT LLM version: (?P<version>\d\S*)"),
+    ("version:", r"TensorRT[- ]LLM version: (?P<version>\d+\.\d+\.\d+(?:\.?(?:dev|rc|post)\d+)?)"),
+    ("tokens in paged KV cache", r"Using (?P<kv_tokens>\d+) (?:total )?tokens in paged KV cache"),
     ("Engine version", r"Engine version (?P<version_engine>\d\S*) found in the config file"),
     ("MPI size:", r"MPI size: (?P<world_size>\d+),"),
     ("maxNumTokens:", r"maxNumTokens: (?P<max_num_tokens>\d+)"),
@@ -51,23 +50,31 @@ _SUMMARY_FIELDS = {
 _MACHINE = re.compile(r"^(?P<gpu>[^,]+), memory (?P<gib>[\d.]+) GB")
 
 
-def read(messages: Iterable[str]) -> dict[str, Any]:
-    """The facts of one log."""
-    facts = Facts()
-    machine = False
-    for text in messages:
-        facts.match(_PATTERNS, text)
+class Log:
+    """One log's messages, taken one by one."""
+
+    def __init__(self) -> None:
+        self._said = Facts()
+        self._in_machine = False
+
+    def take(self, text: str) -> None:
+        """Take one message in."""
+        self._said.match(_PATTERNS, text)
         if summary := SUMMARY.match(text):
             field = _SUMMARY_FIELDS.get(summary[1])
             if field and summary[2] == "None":
-                facts.collect("unquantised", field)
+                self._said.collect("unquantised", field)
             elif field:
-                facts.latest(field, summary_value(field, summary[2]))
-        if machine and (match := _MACHINE.match(text)):
-            facts.add("gpu", match["gpu"].strip())
-            facts.add("gpu_memory_gib", float(match["gib"]))
-        machine = "MACHINE DETAILS" in text or (machine and not facts.values.get("gpu"))
-    return _settled(facts.values)
+                self._said.latest(field, summary_value(field, summary[2]))
+        if self._in_machine and (match := _MACHINE.match(text)):
+            self._said.add("gpu", match["gpu"].strip())
+            self._said.add("gpu_memory_gib", float(match["gib"]))
+            self._in_machine = False
+        self._in_machine |= "MACHINE DETAILS" in text
+
+    def facts(self) -> dict[str, Any]:
+        """The facts of the log, each by its normal name."""
+        return _settled(self._said.values)
 
 
 def summary_value(field: str, text: str) -> Any:

@@ -5,10 +5,9 @@ stay apart. A size that no line prints is unknown; values are never added over r
 """
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
-from nvdash.readers.logs.facts import Facts, flags, stated_controls
+from nvdash.readers.logs.facts import Facts, flags, stated_controls, stored_dtype
 from nvdash.readers.logs.vllm_patterns import ENGINE, MEMORY, SIZES, WEIGHTS
 from nvdash.readers.record import clean_model, is_path
 
@@ -48,7 +47,8 @@ BACKEND_NAMES = {
 }
 """Backend ids by the words older releases print."""
 _KERNELS = re.compile(r"(?:Selected|Using) (\w*LinearKernel) for")
-_RANK = re.compile(r"\((?:\w*Worker\w*)[ _](?:DP\d+_)?(?:PP\d+_)?TP(\d+)(?:_DCP(\d+))?")
+_RANK = re.compile(r"\((?:\w*Worker|EngineCore)[ _]?((?:(?:DP|PP|TP|DCP|EP)\d+_?)+)")
+_RANK_PARTS = re.compile(r"(?<![A-Z])(DP|PP|TP|DCP)(\d+)")
 _STATS = re.compile(
     r"Running: (\d+) reqs.*?Waiting: (\d+) reqs.*?KV cache usage: ([\d.]+)%(?:.*?Prefix cache hit rate: ([\d.]+)%)?"
 )
@@ -60,6 +60,8 @@ _FAILURES = {
     "is not valid for this configuration": "the attention backend was refused",
     "No valid attention backend found": "no attention backend accepts this configuration",
     "Unknown attention backend": "the attention backend is unknown",
+    "that can be stored in KV cache": "one request is longer than the cache",
+    "less than desired GPU memory utilization": "another process holds the GPU's memory",
     "EngineCore failed to start": "the engine did not start",
     "Engine core initialization failed": "the engine did not start",
     "Engine process failed to start": "the engine did not start",
@@ -77,21 +79,26 @@ RULE_CHANGED = (0, 21)
 """First release that prints concurrency x length instead of blocks x block size."""
 
 
-def read(messages: Iterable[str]) -> dict[str, Any]:
-    """The facts of one server's messages."""
-    facts, log = Facts(), _Context()
-    for text in messages:
-        if _new_start(facts, text):
-            facts, log = Facts(), _Context(log.starts + 1)
+class Log:
+    """One server's messages, taken one by one."""
+
+    def __init__(self) -> None:
+        self._said, self._log = Facts(), _Context()
+
+    def take(self, text: str) -> None:
+        """Take one message in; a start after sizes were printed begins anew, so that the last start counts."""
+        if "throughput:" in text:
+            self._log.load(self._said, text)
+            return
+        if "vLLM API server version" in text and "kv_tokens" in self._said.values:
+            self._said, self._log = Facts(), _Context(self._log.starts + 1)
         for table in (SIZES, WEIGHTS, MEMORY, ENGINE):
-            facts.match(table, text)
-        log.take(facts, text)
-    return _settled(facts.values, log)
+            self._said.match(table, text)
+        self._log.take(self._said, text)
 
-
-def _new_start(facts: Facts, text: str) -> bool:
-    """A server that starts after sizes were printed: the log holds several starts, the last one counts."""
-    return "vLLM API server version" in text and "kv_tokens" in facts.values
+    def facts(self) -> dict[str, Any]:
+        """The facts about the server, each by its normal name."""
+        return _settled(self._said.values, self._log)
 
 
 class _Context:
@@ -101,7 +108,7 @@ class _Context:
         self.starts = starts
         self.arguments: dict[str, str] = {}
         self.config: dict[str, str] = {}
-        self.ranks: dict[str, set[int]] = {"tp": set(), "dcp": set()}
+        self.ranks: dict[str, set[int]] = {name: set() for name in ("dp", "pp", "tp", "dcp")}
         self.release_hint: str | None = None
         self.failures: set[str] = set()
 
@@ -109,16 +116,13 @@ class _Context:
         """Take one message in."""
         if any(word in text for word in _OPTION_LINES):
             self._options(text)
-        if "Worker" in text and (rank := _RANK.search(text)):
-            self.ranks["tp"].add(int(rank[1]))
-            if rank[2]:
-                self.ranks["dcp"].add(int(rank[2]))
+        for rank in _RANK.finditer(text) if "pid=" in text else ():
+            for name, digits in _RANK_PARTS.findall(rank[1]):
+                self.ranks[name.lower()].add(int(digits))
         if "backend" in text:
             self._backend(facts, text)
         if "LinearKernel" in text and (kernel := _KERNELS.search(text)):
             facts.collect("linear_kernels", kernel[1])
-        if "Running:" in text and (stats := _STATS.search(text)):
-            self._load(facts, stats)
         if "preempt" in text and (count := _PREEMPTED.search(text)):
             facts.latest("preemptions", int(count[1] or count[2]))
         if "kv_cache_utils.py" in text and (place := _SOURCE_LINE.search(text)):
@@ -142,7 +146,11 @@ class _Context:
                 return
 
     @staticmethod
-    def _load(facts: Facts, stats: re.Match[str]) -> None:
+    def load(facts: Facts, text: str) -> None:
+        """Take a line of running statistics in: peaks of load, the latest hit rate."""
+        stats = _STATS.search(text)
+        if stats is None:
+            return
         running, waiting, usage, hits = stats.groups()
         values = facts.values
         values["running_max"] = max(values.get("running_max", 0), int(running))
@@ -164,8 +172,7 @@ def _settled(said: dict[str, Any], log: _Context) -> dict[str, Any]:
     facts["model"] = _model(said, log)
     facts |= _weights(said)
     facts |= _cache(said, log)
-    facts["tp"] = facts.get("tp") or _size(log.ranks["tp"])
-    facts["dcp"] = _dcp(log)
+    facts |= {name: facts.get(name) or _size(ranks) for name, ranks in log.ranks.items()}
     facts |= _speculation(log.arguments, log.config)
     backends = said.get("attention_backends", [])
     if backends:
@@ -189,6 +196,7 @@ _WORKING = frozenset(
         "model_loaded",
         "weights_profile",
         "weights_loaded",
+        "weights_usage",
         "kv_stored",
         "kv_record",
         "block_size_backend",
@@ -228,7 +236,7 @@ def _model(said: dict[str, Any], log: _Context) -> str | None:
 def _weights(said: dict[str, Any]) -> dict[str, Any]:
     profile, loaded = said.get("weights_profile"), said.get("weights_loaded")
     if profile is None:
-        return {"weights_gib": loaded}
+        return {"weights_gib": loaded if loaded is not None else said.get("weights_usage")}
     return {"weights_gib": profile, "weights_gib_precise": loaded}
 
 
@@ -237,7 +245,9 @@ def _cache(said: dict[str, Any], log: _Context) -> dict[str, Any]:
     asked = log.arguments.get("kv_cache_dtype")
     engine = log.config.get("kv_cache_dtype")
     resolved = said.get("kv_record") or said.get("kv_stored")
-    if resolved is None and engine not in (None, "auto"):
+    if resolved is not None:
+        resolved = stored_dtype(resolved)
+    elif engine not in (None, "auto"):
         resolved = engine
     if asked is None and engine == "auto":
         asked = "auto"
@@ -250,11 +260,6 @@ def _size(ranks: set[int]) -> int | None:
         return None
     count = max(ranks) + 1
     return count if ranks == set(range(count)) else 1 << (count - 1).bit_length()
-
-
-def _dcp(log: _Context) -> int | None:
-    stated = stated_controls({**log.config, **log.arguments}).get("dcp")
-    return stated if isinstance(stated, int) else _size(log.ranks["dcp"])
 
 
 def _speculation(arguments: dict[str, str], config: dict[str, str]) -> dict[str, Any]:

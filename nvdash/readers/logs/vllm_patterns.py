@@ -19,6 +19,8 @@ SIZES = patterns(
     ("KV cache is needed", r"max seq len \((?P<max_model_len>\d+)\)"),
     ("KV cache is needed", r"\(?(?P<needed_gib>[\d.]+) GiB KV cache is needed"),
     ("estimated maximum model length", r"estimated maximum model length is (?P<estimated_max_model_len>\d+)"),
+    ("stored in KV cache (", r"max seq len \((?P<max_model_len>\d+)\)"),
+    ("stored in KV cache (", r"stored in KV cache \((?P<kv_tokens>\d+)\)"),
     ("Using max model len", r"Using max model len (?P<max_model_len>\d+)"),
 )
 WEIGHTS = patterns(
@@ -33,6 +35,15 @@ MEMORY = patterns(
     ("activation peak memory", r"PyTorch activation peak memory(?: takes)?\s+(?P<peak_activation_gib>[\d.]+) ?GiB"),
     ("non-torch forward increase", r"non-torch forward increase memory: (?P<non_torch_gib>-?[\d.]+) ?GiB"),
     ("non_torch_memory", r"non_torch_memory(?: takes)?\s+(?P<non_torch_gib>-?[\d.]+) ?GiB"),
+    ("Free memory on device", r"Free memory on device \([\d.]+/(?P<gpu_total_gib>[\d.]+) GiB\)"),
+    (
+        "Desired GPU memory utilization",
+        r"is \((?P<gpu_memory_utilization>[\d.]+), (?P<requested_gib>[\d.]+) GiB\)",
+    ),
+    ("GiB for weight", r"(?P<weights_usage>[\d.]+) GiB for weight"),
+    ("GiB for peak activation", r"(?P<peak_activation_gib>[\d.]+) GiB for peak activation"),
+    ("GiB for non-torch memory", r"(?P<non_torch_gib>-?[\d.]+) GiB for non-torch memory"),
+    ("GiB for CUDAGraph memory", r"(?P<cuda_graph_gib>-?[\d.]+) GiB for CUDAGraph memory"),
     ("Initial free memory", r"Initial free memory: (?P<free_initial_gib>[\d.]+) GiB"),
     ("Requested memory:", r"(?P<gpu_memory_utilization>[\d.]+) \(util\), (?P<requested_gib>[\d.]+) GiB"),
     ("current vLLM instance can use", r"current vLLM instance can use\s+(?P<requested_gib>[\d.]+) ?GiB"),

@@ -125,10 +125,12 @@ _CONTROLS = (
 
 def stdout(source: Source) -> Reading:
     """What `trtllm-bench` prints: engine, world and performance, between the log lines of every rank."""
-    messages = [line.text for line in log_lines(source)]
-    server = log.read(messages)
-    start = next(n for n, text in enumerate(messages) if "PERFORMANCE OVERVIEW" in text or "REQUEST DETAILS" in text)
-    values = _summary(messages[start:])
+    engine = log.Log()
+    values: dict[str, Any] = {}
+    for line in log_lines(source):
+        engine.take(line.text)
+        values |= _summary(line.text)
+    server = engine.facts()
     total = values.pop("total_latency_ms", None)
     values |= {
         "kind": "throughput",
@@ -140,14 +142,12 @@ def stdout(source: Source) -> Reading:
     return Reading(runs, server=server, warnings=warnings)
 
 
-def _summary(messages: Sequence[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for text in messages:
-        if stated := log.SUMMARY.match(text):
-            field = _SUMMARY.get(stated[1])
-            if field:
-                values[field] = to_number(stated[2])
-        if part := _BREAKDOWN.match(text):
-            statistic = "mean" if part[2] == "AVERAGE" else part[2].lower()
-            values[f"{_BREAKDOWN_NAMES[part[1]]}_{statistic}_ms"] = float(part[3])
-    return values
+def _summary(text: str) -> dict[str, Any]:
+    """What one line of the performance overview states."""
+    if stated := log.SUMMARY.match(text):
+        field = _SUMMARY.get(stated[1])
+        return {field: to_number(stated[2])} if field else {}
+    if part := _BREAKDOWN.match(text):
+        statistic = "mean" if part[2] == "AVERAGE" else part[2].lower()
+        return {f"{_BREAKDOWN_NAMES[part[1]]}_{statistic}_ms": float(part[3])}
+    return {}
