@@ -127,6 +127,8 @@ class Model:
     """Where the geometry was read: catalogue, a path's base name, a Hugging Face id."""
     asked: Checkpoint | None = None
     """The checkpoint that the given name stood for, when it named one."""
+    note: str = ""
+    """What is uncertain about the geometry: keys that are recalled, orders that are inferred."""
 
     def checkpoint(self, weights: str) -> Checkpoint | None:
         """The known checkpoint in this weight format: the one asked for by name first."""

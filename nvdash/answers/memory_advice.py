@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nvdash.answers.memory_question import MemoryQuestion, estimated
+from nvdash.answers.memory_question import MemoryQuestion
+from nvdash.answers.memory_weights import estimated
 from nvdash.errors import NvdashError
 from nvdash.footprint.request import Allocation
 from nvdash.footprint.solve import request_bytes, requests_that_fit

@@ -1,17 +1,15 @@
 """Turns the words of a memory question into a layout, a cache request and weights, with every default named."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
-from nvdash.errors import NvdashError, UnknownError, UsageError, did_you_mean
+from nvdash.answers.memory_weights import WIDE_WEIGHTS, layout_of, weighed, weights_asked
+from nvdash.errors import NvdashError, UsageError, did_you_mean
 from nvdash.footprint.caches import Layout
 from nvdash.footprint.formula import wide_flag
-from nvdash.footprint.layers import layout
 from nvdash.footprint.request import CacheRequest, Draft
-from nvdash.footprint.weights import SIZED, Weights, estimate
+from nvdash.footprint.weights import Weights
 from nvdash.readers import catalogue
 from nvdash.readers.config import text_tower
 from nvdash.targets import GIB, Checkpoint, Gpu, Model
@@ -19,7 +17,6 @@ from nvdash.targets import GIB, Checkpoint, Gpu, Model
 FRAMEWORK_ALIASES = {"trtllm": "tensorrt-llm"}
 WIDE_FLAGS = ("auto", "bfloat16", "float16", "bf16", "fp16", "half")
 """Cache flags that mean the model's own 16-bit type, whatever word a release uses for it."""
-WIDE_WEIGHTS = ("bf16", "fp16", "fp32")
 SOLVABLE = ("context", "concurrency", "gpus", "kv-cache-dtype")
 FLAGS = frozenset(
     (
@@ -71,13 +68,15 @@ def memory_question(question: Mapping[str, Any]) -> MemoryQuestion:
     framework = FRAMEWORK_ALIASES.get(str(given.get("framework", "vllm")), str(given.get("framework", "vllm")))
     release = str(given["release"]) if "release" in given else newest_release(framework, notes)
     model = _model(given)
+    if model.note:
+        notes.append(f"{model.name}: {model.note}")
     config = with_layers(model.config, given["layers"]) if "layers" in given else model.config
     layers = layout_of(config)
-    word, checkpoint = _weights(given, model, notes)
+    word, checkpoint = weights_asked(given, model, notes)
     flag = cache_flag(str(given.get("kv_cache_dtype", "auto")), checkpoint, layers, notes)
     request = _request(given, framework, known_numbers(framework, release, notes), flag)
     _refuse_uneven_heads(layers, request.tp)
-    weights = _weighed(given, config, word, checkpoint, request, notes)
+    weights = weighed(given, config, word, checkpoint, request, notes)
     gpu = catalogue.load().gpu(str(given["gpu"]), **_alike(given)) if "gpu" in given else None
     if gpu is not None:
         request = replace(request, device_bytes=gpu.memory_high_bytes, device_name=gpu.name)
@@ -100,27 +99,6 @@ def memory_question(question: Mapping[str, Any]) -> MemoryQuestion:
         echo=_echo(given, framework, release, model, gpu, word, length),
         notes=tuple(notes),
     )
-
-
-def layout_of(config: Mapping[str, Any]) -> Layout:
-    """The layout of a config; one process reads the same config once."""
-    return _layout(json.dumps(config, sort_keys=True, default=str))
-
-
-@lru_cache(maxsize=128)
-def _layout(text: str) -> Layout:
-    return layout(json.loads(text))
-
-
-def estimated(config: Mapping[str, Any], weights: str, checkpoint: Checkpoint | None, request: CacheRequest) -> Weights:
-    """The estimate of the weights; one process counts the same model once per format and split."""
-    split = CacheRequest(tp=request.tp, pp=request.pp, pp_layers=request.pp_layers, draft=request.draft)
-    return _estimate(json.dumps(config, sort_keys=True, default=str), weights, checkpoint, split)
-
-
-@lru_cache(maxsize=256)
-def _estimate(text: str, weights: str, checkpoint: Checkpoint | None, split: CacheRequest) -> Weights:
-    return estimate(json.loads(text), weights, checkpoint, split, _layout(text))
 
 
 def _alike(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,41 +154,6 @@ def with_layers(config: Mapping[str, Any], layers: int) -> dict[str, Any]:
 
 def _is_per_layer(value: Any, layers: int) -> bool:
     return isinstance(value, list | str) and len(value) == layers
-
-
-def _weights(given: Mapping[str, Any], model: Model, notes: list[str]) -> tuple[str | None, Checkpoint | None]:
-    """The weight format and the checkpoint that holds it; said where no such checkpoint is known."""
-    word = given.get("weights")
-    if word is None and model.asked is not None and model.asked.weights != "unknown":
-        word = model.asked.weights
-    if word is None and model.asked is None and model.checkpoints and "available_kv_gib" not in given:
-        word = model.checkpoints[0].weights
-        notes.append(f"no weight format was named: {word}, that of {model.checkpoints[0].repository}, is used")
-    if word is None:
-        return None, model.asked
-    format_ = weight_format(str(word), model)
-    checkpoint = model.checkpoint(format_) or model.checkpoint(str(word))
-    if checkpoint is None and format_ not in WIDE_WEIGHTS:
-        notes.append(f"no {format_} checkpoint of {model.name} is known; a checkpoint does not become {word} by a flag")
-    return format_, checkpoint
-
-
-def weight_format(word: str, model: Model) -> str:
-    """The stored format that a format, a 16-bit word or a quantisation flag names, by the axes of the matrix."""
-    named = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}.get(word, word)
-    if named in SIZED:
-        return named
-    from nvdash.readers.matrix import read_axes
-
-    axes = read_axes()
-    formats, flags = axes.get("weights", {}), axes.get("weight_flags", {})
-    if named in formats:
-        return named
-    if named not in flags:
-        hint = did_you_mean(word, [*formats, *flags])
-        raise UnknownError(f"weights {word!r}", "a weight format or a quantisation flag", "no such name", hint)
-    checkpoint = model.checkpoint(word)
-    return str(flags[named] or (checkpoint.weights if checkpoint else word))
 
 
 def cache_flag(flag: str, checkpoint: Checkpoint | None, layers: Layout, notes: list[str]) -> str:
@@ -278,49 +221,9 @@ def _draft(given: Mapping[str, Any]) -> Draft | None:
     method, named = given.get("draft_method"), given.get("draft_model")
     if method is None and named is None:
         return None
-    drafter = layout(catalogue.load().model(str(named)).config) if named is not None else None
+    drafter = layout_of(catalogue.load().model(str(named)).config) if named is not None else None
     tokens = given.get("draft_tokens")
     return Draft(str(method or "draft_model"), tokens, drafter)
-
-
-def _weighed(
-    given: Mapping[str, Any],
-    config: Mapping[str, Any],
-    word: str | None,
-    checkpoint: Checkpoint | None,
-    request: CacheRequest,
-    notes: list[str],
-) -> Weights | None:
-    """Exact where a checkpoint's tensors can be listed, else an estimate, else None with the reason."""
-    listed = listed_weights(given, config, request)
-    if listed is not None:
-        return listed
-    if request.draft is not None and request.draft.layout is not None:
-        notes.append("the weights of the separate drafter are not counted")
-    if word is None:
-        return None
-    try:
-        return estimated(config, word, checkpoint, request)
-    except NvdashError as refusal:
-        notes.append(f"the weights are unknown: {refusal.where}: expected {refusal.expected}, {refusal.found}")
-        return None
-
-
-def listed_weights(given: Mapping[str, Any], config: Mapping[str, Any], request: CacheRequest) -> Weights | None:
-    """Weights from the headers of `--checkpoint`, or of a model that is a folder with tensors."""
-    from pathlib import Path
-
-    named = str(given.get("checkpoint", ""))
-    folder = Path(str(given["model"]))
-    if not named and not (folder.is_dir() and any(folder.glob("*.safetensors*"))):
-        return None
-    if named and not Path(named).exists() and catalogue.load().model_row(named) is not None:
-        return None
-    from nvdash.footprint.tensors import weights_of_tensors
-    from nvdash.readers.checkpoint import list_tensors
-
-    tensors = list_tensors(named or str(folder)).tensors
-    return weights_of_tensors(tensors, config, request, with_drafter=request.draft is not None)
 
 
 def _pools(given: Mapping[str, Any]) -> tuple[int, ...] | None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from nvdash.answers.memory_advice import binding
 from nvdash.answers.memory_parts import REFUSING, budget_of, pools_of, support_of
-from nvdash.answers.memory_question import MemoryQuestion, estimated
+from nvdash.answers.memory_question import MemoryQuestion
+from nvdash.answers.memory_weights import estimated
 from nvdash.errors import NvdashError
 from nvdash.footprint.request import CacheRequest
 from nvdash.footprint.solve import GPU_COUNTS, ends, fewest, longest_context, requests_that_fit

@@ -246,6 +246,7 @@ def model_of(row: Mapping[str, Any], asked: str) -> Model:
         parameters_source=row.get("parameters_source", ""),
         source="catalogue",
         asked=named,
+        note=row.get("notes", ""),
     )
 
 

@@ -108,6 +108,11 @@ def test_a_16_bit_word_means_the_models_own_type_in_every_release(word):
     assert given_pool(10.0, kv_cache_dtype=word, release="0.9.2")["kv_tokens"] == 32_768
 
 
+def test_recalled_geometry_is_said():
+    answer = memory({"model": "microsoft/phi-4", "release": "0.33.0", "available_kv_gib": 10})
+    assert any("are recalled" in note for note in answer["notes"])
+
+
 def test_a_missing_nvfp4_checkpoint_is_said():
     answer = memory({**H200, "model": "mistralai/Mistral-7B-v0.1", "weights": "nvfp4"})
     assert any("no nvfp4 checkpoint" in note for note in answer["notes"])

@@ -3,8 +3,9 @@ import json
 import pytest
 
 from nvdash.errors import NvdashError, UnknownError, UsageError
-from nvdash.readers import catalogue
+from nvdash.readers import catalogue, model_files
 from nvdash.readers.catalogue import GIB, MIB, seen_by_kernels
+from nvdash.readers.quantization import checkpoint_of_config
 
 
 @pytest.fixture(autouse=True)
@@ -220,3 +221,55 @@ def test_a_private_model_comes_from_the_overlay(overlay):
         "models:\n  - name: team/private-7b\n    source: our own\n    config: {num_hidden_layers: 2}\n"
     )
     assert catalogue.load().model("Team/Private-7B").config == {"num_hidden_layers": 2}
+
+
+def test_a_hub_repository_is_known_by_its_config(tmp_path, monkeypatch):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"num_hidden_layers": 3, "torch_dtype": "float16"}))
+    monkeypatch.setattr(model_files, "hub_answers", lambda: True)
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: str(path))
+    model = catalogue.load().model("team/on-the-hub")
+    assert (model.name, model.config["num_hidden_layers"], model.asked.weights) == ("team/on-the-hub", 3, "fp16")
+
+
+def test_a_repository_is_unknown_while_the_hub_cannot_be_reached(monkeypatch):
+    monkeypatch.setattr(model_files, "hub_answers", lambda: False)
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: None)
+    with pytest.raises(UnknownError) as refusal:
+        catalogue.load().model("meta-llama/Llama-3.1-8B-Instrukt")
+    assert "cannot be reached" in refusal.value.found
+    assert "meta-llama/Llama-3.1-8B-Instruct" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    ("quantisation", "expected"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, ("fp8", "fp8", None)),
+        ({"quant_method": "awq", "bits": 4, "group_size": 64}, ("awq", "awq", None)),
+        ({"quant_method": "mxfp4"}, ("mxfp4", "mxfp4", None)),
+        ({"quant_algo": "NVFP4", "kv_cache_quant_algo": "NVFP4"}, ("nvfp4", "modelopt", "nvfp4")),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"a": {"weights": {"num_bits": 4, "type": "float", "group_size": 16}}},
+                "kv_cache_scheme": {"num_bits": 8, "type": "float"},
+            },
+            ("nvfp4", "compressed-tensors", "fp8"),
+        ),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": 4, "type": "int"}}}},
+            ("int4", "compressed-tensors", None),
+        ),
+        ({"quant_method": "something"}, ("unknown", "something", None)),
+    ],
+)
+def test_a_config_says_its_weights_and_what_it_asks_of_the_cache(quantisation, expected):
+    found = checkpoint_of_config({"quantization_config": quantisation}, "team/model")
+    assert (found.weights, found.method, found.kv_cache_scheme) == expected
+    assert found.kv_cache_scheme_known
+
+
+def test_a_quantised_name_beside_a_silent_config_leaves_both_unknown():
+    found = checkpoint_of_config({"torch_dtype": "bfloat16"}, "team/model-NVFP4")
+    assert (found.weights, found.kv_cache_scheme_known) == ("unknown", False)
