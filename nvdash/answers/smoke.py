@@ -21,7 +21,8 @@ from nvdash.smoke.case import write_atomically
 from nvdash.smoke.plan import case_of
 from nvdash.smoke.runner import Attempt, Progress, run_case
 from nvdash.smoke.spec import CaseSpec
-from nvdash.support.observations import Observation, of_report
+from nvdash.store.observations import observed
+from nvdash.support.observations import Observation
 
 ROOT = Path(__file__).parents[2]
 YES, NO, UNKNOWN = 0, 1, 3
@@ -148,7 +149,7 @@ def read_report(path: Path) -> SmokeReport:
 
 def observations(found: SmokeReport) -> list[Observation]:
     """What a report says of the matrix, for exactly what ran."""
-    return list(of_report({**found.as_dict(), "smoke_id": found.case_id}))
+    return list(observed({**found.as_dict(), "smoke_id": found.case_id}))
 
 
 def run(

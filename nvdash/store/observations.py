@@ -42,34 +42,38 @@ def observations(framework: str, arch: str, path: Path | None = None) -> list[Ob
 
 
 def observed(report: Mapping[str, Any]) -> Iterator[Observation]:
-    """The observations of one report: one per head layout that ran; the reference engine proves no kernel."""
+    """The observations of one report, per head layout and graphs mode; the reference engine proves no kernel."""
     meaning = MEANING.get(str(report.get("verdict")))
     if meaning is None or report["engine"] == "reference" or not report.get("release") or not report.get("arch"):
         return
     if report["verdict"] in ONCE_IS_NOT_ENOUGH and not _reproduced(report.get("attempts") or ()):
         return
     verdict, level, layer = meaning
-    stages, scope = report.get("stages") or {}, report.get("scope") or {}
-    for shape in scope.get("layers") or [scope]:
-        yield Observation(
-            run=str(report["smoke_id"])[:8],
-            framework=str(report["framework"]),
-            release=str(report["release"]),
-            arch=str(report["arch"]),
-            verdict=verdict,
-            stages=tuple(stages),
-            level=level,
-            layer=report.get("layer") or layer,
-            reason=report.get("reason") or None,
-            flashinfer=(report.get("environment") or {}).get("flashinfer"),
-            weights=_said(report, "weights"),
-            backend=_said(report, "backend"),
-            kv_cache_dtype=_asked_dtype(report),
-            kind=shape.get("kind"),
-            head_size=shape.get("head_size"),
-            value_head_size=shape.get("value_head_size"),
-            graphs=str(scope.get("graphs") or "eager"),
-        )
+    scope, shown = report.get("scope") or {}, _shown(report)
+    for shape in scope.get("layers") or [{}]:
+        for graphs in scope.get("graphs") or ["eager"]:
+            yield Observation(
+                verdict=verdict,
+                level=level,
+                layer=None if verdict == "validated" else report.get("layer") or layer,
+                graphs=str(graphs),
+                kind=shape.get("kind") or scope.get("kind"),
+                head_size=shape.get("head_size"),
+                value_head_size=shape.get("value_head_size"),
+                **shown,
+            )
+
+
+def _shown(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What all observations of a report share; only the stages that were exercised count."""
+    tested = (name for name, stage in (report.get("stages") or {}).items() if stage.get("tested", True))
+    return {
+        "run": str(report["smoke_id"])[:8], "framework": str(report["framework"]),
+        "release": str(report["release"]), "arch": str(report["arch"]), "stages": tuple(tested),
+        "reason": report.get("reason") or None, "flashinfer": (report.get("environment") or {}).get("flashinfer"),
+        "weights": _said(report, "weights"), "backend": _said(report, "backend"),
+        "kv_cache_dtype": _asked_dtype(report),
+    }
 
 
 def _asked_dtype(report: Mapping[str, Any]) -> str | None:
