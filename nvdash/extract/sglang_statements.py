@@ -10,7 +10,7 @@ from typing import Any
 from nvdash.extract.findings import Fact, definition, limits
 from nvdash.extract.sglang_config import ARCHITECTURES, Configuration, Outcome, Question, Refusal
 from nvdash.extract.sglang_facts import FP4_METHODS, POOL, REGISTRY, choices
-from nvdash.extract.source import Tree
+from nvdash.extract.source import ExtractError, Tree
 from nvdash.extract.statements import Atom, Reading, frozen
 
 BACKENDS = {
@@ -56,7 +56,10 @@ class Statements:
                          frozenset({"cuda_platform", "no_model_override", "flashinfer_importable"}))
 
     def place(self, name: str) -> Place:
-        """Where a fact stands."""
+        """Where a fact stands; a release in which it moved is named, so that its new place can be mapped."""
+        if name not in self.facts:
+            raise ExtractError(f"sglang {self.reading.release}", f"a place for {name}", "none of the known ones has it",
+                               "map it in nvdash/extract/sglang_facts.py")
         return self.facts[name].path, self.facts[name].line or 0
 
     def _flags(self) -> None:
