@@ -46,7 +46,8 @@ def sentence(answer: Mapping[str, Any]) -> str:
         return f"It fits, but it will not run as asked.{_refused(answer, verdict)}"
     runs = {"validated": "It fits and it runs.", "expected": "It fits and should run. No run in this store yet."}
     if verdict == "conditional":
-        return f"It fits and should run, with conditions: {'; '.join(support['unmet_conditions'] or [])}."
+        first = next(iter(support["unmet_conditions"] or ()), None) or support.get("reason") or "see check"
+        return f"It fits and should run, with conditions: {first}."
     return runs.get(verdict or "", "It fits. Whether it runs is unknown.")
 
 
