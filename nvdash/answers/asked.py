@@ -9,10 +9,10 @@ from typing import Any
 
 from nvdash.errors import NvdashError, UnknownError, UsageError, did_you_mean
 from nvdash.readers.matrix import Matrix
+from nvdash.support.axes import WIDE
 from nvdash.targets import Checkpoint, Combination, Gpu, HeadLayout, Model
 
 DEFAULT_FRAMEWORK = "vllm"
-WIDE = ("bf16", "bfloat16", "fp16", "float16")
 FLAGS = frozenset(
     (
         *("framework", "release", "gpu", "model", "head_layout", "checkpoint", "weights", "kv_cache_dtype"),

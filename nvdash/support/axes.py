@@ -5,6 +5,8 @@ from typing import Any
 from nvdash.targets import Combination, HeadLayout
 
 LATENT_KINDS = ("mla", "mla_sparse")
+WIDE = ("bf16", "bfloat16", "fp16", "float16")
+"""Unquantised weights: no method is involved."""
 Values = dict[str, Any]
 
 
@@ -17,7 +19,7 @@ def axis_values(combination: Combination) -> Values:
         "arch": combination.arch,
         "kv_cache_dtype": combination.kv_cache_dtype,
         "weights": combination.weights,
-        "method": combination.method,
+        "method": "none" if combination.weights in WIDE and not combination.method else combination.method,
         "dcp": combination.dcp,
         "drafter": combination.drafter is not None,
         "causal": combination.causal,

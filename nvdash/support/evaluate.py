@@ -49,7 +49,7 @@ def answer(question: Question, values: Values) -> Verdict:
     """The answer for the values of one combination; `pivot` asks many of one view."""
     cache, word = resolve_cache(question.view, values)
     chosen, attention = _attention(question, values, cache, word)
-    weights = weights_stage(question.view, values)
+    weights = weights_stage(question.view, values, question.matrix.axes().get("weight_flags", {}))
     if question.observations:
         weights = observed(weights, "weights", values, question.release.flashinfer, question.observations)
     resolved = {

@@ -164,6 +164,9 @@ def test_auto_is_unknown_when_the_checkpoints_scheme_was_not_read(make_matrix, n
 # --- weights -------------------------------------------------------------------------------------------------------
 
 
+FORMATS = {"weight_flags": {"modelopt_fp4": "nvfp4", "petit_nvfp4": "nvfp4", "awq_marlin": "awq", "quark": None}}
+
+
 def quant(id_, when, verdict_="expected", **more):
     return {**row(id_, when, verdict_), "kind": "quant", **more}
 
@@ -179,7 +182,7 @@ def test_quantised_weights_without_a_rule_are_unknown(make_matrix, nvfp4_on_sm12
 
 
 def test_an_open_method_makes_weights_conditional(make_matrix, nvfp4_on_sm120):
-    matrix = make_matrix([quant("m", {"method": "modelopt_fp4", "arch": "sm120"})])
+    matrix = make_matrix([quant("m", {"method": "modelopt_fp4", "arch": "sm120"})], axes=FORMATS)
     stage = verdict(matrix, replace(nvfp4_on_sm120, weights="nvfp4")).stages["weights"]
     assert (stage.verdict, stage.conditions) == ("conditional", ("method modelopt_fp4",))
     named = replace(nvfp4_on_sm120, weights="nvfp4", method="modelopt_fp4")
@@ -320,3 +323,24 @@ def test_a_tag_may_say_that_a_stage_runs_no_flashinfer_kernel(make_matrix, nvfp4
     found = verdict(matrix, nvfp4_on_sm120)
     assert found.stages["kv_write"].assumes == ()
     assert found.stages["decode"].assumes == ("flashinfer_path_unread",)
+
+
+def test_a_method_of_another_format_says_nothing_about_these_weights(make_matrix, nvfp4_on_sm120):
+    rows = [quant("mine", {"method": "modelopt_fp4"}), quant("other", {"method": "awq_marlin"}, "refused")]
+    stage = verdict(make_matrix(rows, axes=FORMATS), replace(nvfp4_on_sm120, weights="nvfp4")).stages["weights"]
+    assert (stage.verdict, stage.conditions) == ("conditional", ("method modelopt_fp4",))
+
+
+def test_an_unquantised_model_is_not_asked_about_methods(make_matrix, nvfp4_on_sm120):
+    rows = [quant("any", {"method": ["modelopt_fp4", "quark"]}, "refused")]
+    assert verdict(make_matrix(rows, axes=FORMATS), nvfp4_on_sm120).stages["weights"].verdict == "expected"
+
+
+def test_experts_whose_kernels_were_not_read_are_unknown(make_matrix, nvfp4_on_sm120):
+    rows = [quant("method", {"method": "modelopt_fp4"}), quant("linear", {"weights": "nvfp4"}, part="linear")]
+    item = replace(nvfp4_on_sm120, weights="nvfp4", method="modelopt_fp4")
+    matrix = make_matrix(rows, axes=FORMATS)
+    assert verdict(matrix, replace(item, experts=False)).stages["weights"].verdict == "expected"
+    found = verdict(matrix, replace(item, experts=True)).stages["weights"]
+    assert (found.verdict, found.parts["linear"].verdict) == ("unknown", "expected")
+    assert "experts layers was not read" in found.reason
