@@ -50,6 +50,7 @@ class Interpreter:
         self._memo: dict[Any, list[Remembered]] = {}
         self._last_frame: Frame | None = None
         self._opaque: dict[ast.AST, bool] = {}
+        self._notes: dict[ast.If, tuple[str, ...]] = {}
 
     def paths(self, function: FunctionRef | Bound, arguments: dict[str, Any]) -> list[Path]:
         """Every way through one call; a single unknown path when there are too many."""
@@ -174,11 +175,46 @@ class Interpreter:
         return None
 
     def _if(self, node: ast.If, frame: Frame) -> Signal | None:
+        if not frame.depth and not self.havoc:
+            if node not in self._notes:
+                self._notes[node] = _names_of_note(node)
+            if self._notes[node]:
+                return self._noted(node, self._notes[node], frame)
+        return self._branch(node, frame)
+
+    def _branch(self, node: ast.If, frame: Frame) -> Signal | None:
         condition = operations.truth(self.evaluate(node.test, frame))
         if isinstance(condition, Unknown) and self.havoc and not _leaves([*node.body, *node.orelse]):
             self._forget([*node.body, *node.orelse], frame, condition.why)
             return None
         return self.execute(node.body if self.truth(condition) else node.orelse, frame)
+
+    def _noted(self, node: ast.If, names: tuple[str, ...], frame: Frame) -> Signal | None:
+        """Run `if …: reasons.append(…)` once per combination of the names it looks at."""
+        given = (frame.receiver, self.returned.get(frame.depth + 1), *(frame.names.get(name) for name in names[1:]))
+        reasons = frame.names.get(names[0])
+        if not isinstance(reasons, list) or not hashable(given):
+            return self._branch(node, frame)
+        for known in self._memo.get((node, given), ()):
+            if all(self.assumptions.axes.get(axis) == value for axis, value in known.axes.items()):
+                self.used |= known.used
+                reasons.extend(text for text, _ in known.value)
+                frame.appended.extend(known.value)
+                return None
+        before, said, length = len(self.decided), len(frame.appended), len(reasons)
+        used, read = self.used, self.assumptions.read
+        self.used, self.assumptions.read = set(), set()
+        try:
+            self._branch(node, frame)
+        finally:
+            inner, axes = self.used, self.assumptions.read
+            self.used, self.assumptions.read = used | inner, read | axes
+        appended = frame.appended[said:]
+        if len(self.decided) == before and len(reasons) - length == len(appended):
+            current = {axis: self.assumptions.axes.get(axis) for axis in axes}
+            note = Remembered(appended, None, frozenset(inner), current)
+            self._memo.setdefault((node, given), []).append(note)
+        return None
 
     def _forget(self, body: list[ast.stmt], frame: Frame, why: str) -> None:
         """Make everything that a skipped block might have set unknown."""
@@ -291,6 +327,18 @@ class Interpreter:
     def evaluate(self, node: ast.expr, frame: Frame) -> Any:
         handler: Callable[..., Any] | None = EXPRESSIONS.get(type(node))
         return handler(self, node, frame) if handler else Unknown(ast.unparse(node))
+
+
+def _names_of_note(node: ast.If) -> tuple[str, ...]:
+    """For `if …: reasons.append(…)` the list's name and the names it looks at; empty for any other statement."""
+    only = node.body[0] if len(node.body) == 1 and not node.orelse else None
+    call = only.value if isinstance(only, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
+        return ()
+    if not isinstance(call.func.value, ast.Name):
+        return ()
+    seen = [n.id for part in (node.test, *call.args) for n in ast.walk(part) if isinstance(n, ast.Name)]
+    return (call.func.value.id, *sorted(set(seen) - {call.func.value.id}))
 
 
 def _is_opaque(node: ast.FunctionDef | ast.Lambda) -> bool:

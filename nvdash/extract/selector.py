@@ -38,9 +38,9 @@ class Selector:
         self.tree = tree
         self.assumptions = Assumptions({})
         self._interpreters: dict[int, Interpreter] = {}
-        self._platform: ClassRef | None = None
+        self._quant_modes: dict[str, Any] = {}
         module, _, node = require(tree, "platform")
-        self._platform = ClassRef(module, node)
+        self._platform: ClassRef = ClassRef(module, node)
 
     def interpreter(self, cell: Cell, havoc: bool = False) -> Interpreter:
         """The interpreter for a cell's architecture, moved to that cell."""
@@ -54,11 +54,11 @@ class Selector:
         return run
 
     def _quant_mode(self, run: Interpreter, kv_cache_dtype: str) -> Any:
-        found = find(self.tree, "kv_quant_mode")
-        if found is None:
-            return Unknown("kv_quant_mode")
-        module, _, node = found
-        return run.call(FunctionRef(module, node), [kv_cache_dtype], {}, 1)
+        if kv_cache_dtype not in self._quant_modes:
+            found = find(self.tree, "kv_quant_mode")
+            asked = FunctionRef(found[0], found[2]) if found else Unknown("kv_quant_mode")
+            self._quant_modes[kv_cache_dtype] = run.call(asked, [kv_cache_dtype], {}, 1)
+        return self._quant_modes[kv_cache_dtype]
 
     def backends(self) -> dict[str, str]:
         """The registry: backend name to dotted class path, members without one left out."""

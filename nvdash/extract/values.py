@@ -125,10 +125,16 @@ class Native:
     name: str
 
 
+_IMMUTABLE = frozenset(
+    {str, int, float, bool, type(None), bytes, Symbol, Capability, ClassRef, EnumMember, Stub, ModuleRef}
+)
+
+
 def hashable(value: Any) -> bool:
     """Whether a value may stand in a memo key."""
-    if isinstance(value, list | dict | set | Instance | Unknown):
-        return False
-    if isinstance(value, tuple | frozenset):
-        return all(hashable(item) for item in value)
-    return True
+    kind = type(value)
+    if kind in _IMMUTABLE:
+        return True
+    if kind is tuple or kind is frozenset:
+        return all(map(hashable, value))
+    return kind not in (list, dict, set, Instance, Unknown)
