@@ -32,7 +32,7 @@ def select(view: View, values: Values, stages: Sequence[str]) -> Selection:
     lists = [fit for fit in matches(view.priority, values) if set(stages) <= set(fit.statement.stage)]
     certain = [fit for fit in lists if not fit.open]
     if certain:
-        order = max(certain, key=lambda fit: len(fit.statement.when)).statement.order
+        order = max(certain, key=lambda fit: (not fit.statement.generated, len(fit.statement.when))).statement.order
         return first_accepted(view, values, order, stages)
     if not lists:
         return Selection(None, instead=StageVerdict("unknown", reason="which backend this release tries was not read"))
