@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nvdash.footprint.allocator import replay
 from nvdash.footprint.caches import Layout
 from nvdash.footprint.formula import token_bytes
 from nvdash.footprint.ranks import by_rank
@@ -61,11 +62,9 @@ def cache_read(layout: Layout, request: CacheRequest, config: Mapping[str, Any],
     chosen = tower.get("index_topk") if layout.family == "mla_sparse" else None
     ranks = []
     for caches in by_rank(layout, request):
-        states = sum(cache.state.stored_bytes(request.tp, layout.dtype) for cache in caches if cache.state)
         tokens = 0
         for cache in caches:
             limit = cache.window or (chosen if cache.latent and isinstance(chosen, int) else context)
-            if cache.state is None:
-                tokens += min(context, limit) // cache.ratio * token_bytes(cache, layout, request)
-        ranks.append(states + tokens)
-    return max(ranks)
+            tokens += min(context, limit) // cache.ratio * token_bytes(cache, layout, request)
+        ranks.append(tokens)
+    return max(ranks) + replay(layout, request).state_bytes

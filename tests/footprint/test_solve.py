@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nvdash.footprint.allocator import CacheRequest
+from nvdash.footprint.allocator import CacheRequest, replay
 from nvdash.footprint.layers import layout
 from nvdash.footprint.roofline import DecodeBound, cache_read, weights_read
 from nvdash.footprint.solve import fewest, longest_context, request_bytes, requests_that_fit
@@ -79,6 +79,15 @@ def test_windows_are_read_only_up_to_their_width():
     config = catalogue.load().model("google/gemma-3-1b-it").config
     # 4 full layers and 22 of window 512; 1 head of 256, keys and values, 2 bytes: 1024 B
     assert cache_read(layout(config), CacheRequest(), config, 4096) == (4 * 4096 + 22 * 512) * 1024
+
+
+def test_recurrent_states_are_read_whole():
+    config = catalogue.load().model("nvidia/Nemotron-H-56B-Base-8K").config
+    layers, asked = layout(config), CacheRequest(release="0.33.0")
+    state = replay(layers, asked).state_bytes
+    assert state > 0
+    # 10 attention layers of 8 heads x 128, keys and values, 2 bytes: 40,960 B a token
+    assert cache_read(layers, asked, config, 100) == state + 100 * 40_960
 
 
 def test_a_step_reads_only_the_experts_that_a_token_must_choose():
