@@ -73,7 +73,8 @@ def _rows(item: Mapping[str, Any]) -> Iterable[str]:
         yield f"  Kernels, longest first ({len(item['kernels'])} names)"
     for row in item["kernels"][:MAX_ROWS]:
         share = f"{row['share_pct']:5.1f} %" if row["share_pct"] is not None else "      ?"
-        yield f"    {share} {row['time_us']:14,.1f} µs {row['calls']:>8,} calls  {row['name'][:90]}"
+        time = f"{row['time_us']:14,.1f} µs" if row["time_us"] is not None else f"{'?':>14} µs"
+        yield f"    {share} {time} {row['calls']:>8,} calls  {row['name'][:90]}"
 
 
 def _place(warning: Mapping[str, Any]) -> str:

@@ -46,9 +46,13 @@ def _has(record: Any, path: str) -> bool:
 
 
 JSON_FORMATS = (
+    JsonFormat("smoke-report", "smoke report of nvdash", "results.sidefile:smoke",
+               ("schema", "case_id", "engine", "verdict"), asks="nothing"),
     JsonFormat("kineto-trace", "PyTorch profiler (Kineto) trace", "traces:kineto", ("traceEvents",), asks="trace"),
     JsonFormat("lm-eval", "lm-evaluation-harness results", "results.lm_eval:results", ("results", "configs"),
                ("n-shot", "versions"), asks="quality"),
+    JsonFormat("lm-eval", "lm-evaluation-harness results", "results.lm_eval:results",
+               ("results", "versions", "config.model"), asks="quality"),
     JsonFormat("lm-eval-samples", "lm-evaluation-harness samples", "results.lm_eval:samples",
                ("doc_id", "filtered_resps"), asks="nothing"),
     JsonFormat("guidellm", "GuideLLM report", "results.guidellm:report", ("benchmarks.0.metrics",),

@@ -75,8 +75,13 @@ class KernelRow:
 
     name: str
     calls: int
-    time_us: float
+    time_us: float | None = None
     share_pct: float | None = None
+
+    @property
+    def order(self) -> float:
+        """Where the row stands: the longest first, rows without a time last."""
+        return -(self.time_us or 0.0)
 
     def as_dict(self) -> dict[str, Any]:
         """The row as JSON."""

@@ -93,7 +93,7 @@ class KernelCollector:
             "steps": self.steps or None,
         }
         stated = {name: value for name, value in facts.items() if value is not None}
-        return replace(reading, kernels=tuple(sorted(rows, key=lambda row: -row.time_us)), server=stated)
+        return replace(reading, kernels=tuple(sorted(rows, key=lambda row: row.order)), server=stated)
 
 
 def _count(counted: dict[str, list[float]], name: str, event: Mapping[str, Any]) -> None:
@@ -149,4 +149,4 @@ def nsys(source: Source) -> Reading:
             continue
         share = to_number(row.get("Time (%)") or row.get("Time(%)"))
         rows.append(KernelRow(name[:MAX_NAME], int(calls), nanoseconds / NS_PER_US, share))
-    return Reading(kernels=tuple(sorted(rows, key=lambda row: -row.time_us)))
+    return Reading(kernels=tuple(sorted(rows, key=lambda row: row.order)))

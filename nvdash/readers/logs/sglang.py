@@ -5,6 +5,7 @@ token of several pools has no single price.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +73,14 @@ class Log:
     def facts(self) -> dict[str, Any]:
         """The facts about the server, each by its normal name."""
         return _settled(self._said.values, self._sizes)
+
+
+def read(messages: Iterable[str]) -> dict[str, Any]:
+    """The facts of one server whose messages are at hand."""
+    log = Log()
+    for text in messages:
+        log.take(text)
+    return log.facts()
 
 
 class _Sizes:

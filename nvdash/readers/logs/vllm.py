@@ -5,6 +5,7 @@ stay apart. A size that no line prints is unknown; values are never added over r
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from nvdash.readers.logs.facts import Facts, flags, stated_controls, stored_dtype
@@ -99,6 +100,14 @@ class Log:
     def facts(self) -> dict[str, Any]:
         """The facts about the server, each by its normal name."""
         return _settled(self._said.values, self._log)
+
+
+def read(messages: Iterable[str]) -> dict[str, Any]:
+    """The facts of one server whose messages are at hand."""
+    log = Log()
+    for text in messages:
+        log.take(text)
+    return log.facts()
 
 
 class _Context:

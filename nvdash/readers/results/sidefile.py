@@ -7,8 +7,9 @@ stand; a file with too few known names is no manifest.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from nvdash.readers import smoke_report
 from nvdash.readers.aliases import FIELD_OF, FRAMEWORK_OF, controls, spelled
-from nvdash.readers.record import Reading, Value, checked, clean_model, clean_text, to_number
+from nvdash.readers.record import KernelRow, Reading, Value, checked, clean_model, clean_text, to_number
 from nvdash.readers.results.common import Record
 
 _SUMS = {
@@ -68,6 +69,36 @@ def _flattened(record: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str,
         for value in record.values():
             if isinstance(value, Mapping):
                 yield from _flattened(value, depth + 1)
+
+
+def smoke(records: Sequence[Record], where: str) -> Reading:
+    """A smoke report: its case, its verdict, and the kernels that it saw."""
+    report = smoke_report.from_dict(records[0], where)
+    facts: dict[str, Value] = {
+        "engine": report.engine,
+        "framework": report.framework,
+        "version": report.release,
+        "gpu": report.gpu,
+        "arch": report.arch,
+        "case": report.case_id,
+        "verdict": report.verdict,
+        "layer": report.layer,
+        "reason": report.reason or None,
+        "requested": report.requested,
+        "resolved": report.resolved,
+        "observed": report.observed,
+    }
+    rows = (kernel_row(kernel) for kernel in report.kernels)
+    kernels = sorted((row for row in rows if row), key=lambda row: row.order)
+    return Reading(kernels=tuple(kernels), server={key: value for key, value in facts.items() if value is not None})
+
+
+def kernel_row(kernel: Record) -> KernelRow | None:
+    """One kernel of a report; a report made without a profiler states no times."""
+    name, calls, time_us = kernel.get("name"), to_number(kernel.get("calls")), to_number(kernel.get("time_us"))
+    if not isinstance(name, str) or calls is None:
+        return None
+    return KernelRow(name, int(calls), time_us, to_number(kernel.get("share_pct")))
 
 
 def config(records: Sequence[Record], where: str) -> Reading:

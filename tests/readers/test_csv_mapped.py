@@ -1,0 +1,61 @@
+"""A table in no known format, by the mapping that a person gives."""
+
+import pytest
+
+from nvdash.errors import UsageError
+from nvdash.readers.csv_mapped import Mapped, preview, read_csv_mapped
+
+TABLE = "ISL,OSL,Requests,Token_Throughput,TTFT\n1024,128,7500,3575.3588,0.25\n2048,2048,1500,3544.9,1.5\n"
+MAPPING = {
+    "ISL": Mapped("isl_target"),
+    "OSL": Mapped("osl_target"),
+    "Requests": Mapped("requests_completed"),
+    "Token_Throughput": Mapped("output_tok_s"),
+    "TTFT": Mapped("ttft_mean_ms", "s"),
+}
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def test_mapped_columns_become_runs_in_the_units_of_the_fields(table):
+    reading = read_csv_mapped(table, MAPPING, {"model": "nvidia/Qwen3-8B-NVFP4", "gpu": "NVIDIA B200"})
+    assert reading.error is None
+    first = reading.runs[0]
+    assert [first.get(name) for name in ("isl_target", "osl_target", "requests_completed")] == [1024, 128, 7500]
+    assert (first.get("output_tok_s"), first.get("ttft_mean_ms")) == (3575.3588, 250.0)
+    assert (first.get("model"), first.get("gpu")) == ("nvidia/Qwen3-8B-NVFP4", "NVIDIA B200")
+    assert "model" not in {gap.field for gap in reading.missing}
+
+
+def test_the_header_and_first_rows_are_offered_to_choose_from(table):
+    header, rows = preview(table, 1)
+    assert header == ["ISL", "OSL", "Requests", "Token_Throughput", "TTFT"]
+    assert rows == [["1024", "128", "7500", "3575.3588", "0.25"]]
+
+
+def test_a_mapping_to_no_field_names_the_nearest_one():
+    with pytest.raises(UsageError, match="ttft_mean_ms"):
+        Mapped("ttft_mean")
+
+
+def test_a_unit_that_the_field_cannot_have_is_refused():
+    with pytest.raises(UsageError, match="known: ns, s, us"):
+        Mapped("ttft_mean_ms", "GiB")
+
+
+def test_a_column_that_is_not_there_is_named(table):
+    error = read_csv_mapped(table, {"Token_Throughputs": Mapped("output_tok_s")}).error
+    assert error is not None
+    assert "Token_Throughputs" in error.found and "Token_Throughput" in error.hint
+
+
+def test_a_negative_cell_refuses_the_table_and_stores_nothing(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE.replace("3544.9", "-1"))
+    reading = read_csv_mapped(path, MAPPING)
+    assert reading.error is not None and not reading.runs
