@@ -34,6 +34,10 @@ Dense models, and every other format, have all linear layers of the decoder narr
 PACKED_INTEGERS = {"awq": 4, "gptq": 4, "int4": 4}
 """Integer formats with a 16-bit scale and a zero of the weight's own bits per group."""
 DEFAULT_GROUP = 128
+NEVER = r"(?!)"
+NESTED = re.compile(r"\)[*+?{]|\(\?|\{")
+MAX_REPEATS = 4
+"""Patterns come from a config, so they may be hostile: no repeated groups, few repeats."""
 SIZED = frozenset({*WEIGHT_ENCODINGS, *PACKED_INTEGERS})
 """Every weight format whose bytes are known."""
 
@@ -180,11 +184,12 @@ def _under(name: str, pattern: str) -> bool:
 
 
 def _compiled(text: str) -> re.Pattern[str]:
-    """A pattern of a config; one that is too long or does not compile matches nothing."""
+    """A pattern of a config; one that could backtrack for long, or does not compile, matches nothing."""
+    is_plain = len(text) < 200 and not NESTED.search(text) and len(re.findall(r"[*+]", text)) <= MAX_REPEATS
     try:
-        return re.compile(text if len(text) < 200 and "(?" not in text else r"(?!)")
+        return re.compile(text if is_plain else NEVER)
     except re.error:
-        return re.compile(r"(?!)")
+        return re.compile(NEVER)
 
 
 def part_bytes(part: Part, narrow_names: set[str], narrow: Encoding) -> int:

@@ -114,6 +114,10 @@ def test_kv_projections_are_copied_once_there_are_more_ranks_than_heads():
         ("lm_head", ["head"], True),
         ("model.layers.3.mlp", ["re:("], False),
         ("model.layers.3.mlp", ["re:(?=a+)+$"], False),
+        ("model.layers.3.self_attn.q_proj", [r"re:(\w+\.?)+!"], False),
+        ("model.layers.3.self_attn.q_proj", ["re:" + ".*" * 40 + "!"], False),
+        ("model.layers.3.mlp", [r"re:.*mlp\.?(gate|up|down)?.*"], False),
+        ("model.layers.3.mlp.gate", [r"re:.*mlp\.(gate|up|gate_up|down).*"], True),
     ],
 )
 def test_patterns_that_a_checkpoint_leaves_wide(name, patterns, wide):
