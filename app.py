@@ -13,7 +13,7 @@ PAGES = [
     st.Page("pages/lab/submit.py", title="Submit results", icon=":material/upload_file:"),
 ]
 
-st.set_page_config(page_title="nvdash", page_icon=":material/memory:", layout="wide")
+st.set_page_config(page_title="nvdash", page_icon="🧮", layout="wide")
 page = st.navigation({"": PAGES}, position="top")
 with st.sidebar:
     selection.remember(components.asking(selection.selectors))

@@ -1,5 +1,6 @@
 """What can be chosen: the models, GPUs, releases, formats and backends that the facts name."""
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -36,10 +37,12 @@ def releases(framework: str) -> tuple[str, ...]:
 
 
 def kv_cache_dtypes(framework: str) -> tuple[str, ...]:
-    """Every cache word of the framework over all releases; one that a release lacks is then refused by it."""
-    words = tuple(Matrix().axes()["kv_formats"].get(framework, ()))
-    known = dict.fromkeys((*(word for word in FIRST if word in words or word == "auto"), *words))
-    return tuple(known)
+    """Every cache word that the framework's statements name; one that a release lacks is then refused by it."""
+    named = {"auto"}
+    for statement in Matrix().rules(framework).all_statements():
+        limit = statement.limits.get("kv_cache_dtype")
+        named |= {str(word) for word in (*(limit.any_of or ()), *limit.none_of)} if limit else set()
+    return tuple(word for word in dict.fromkeys((*FIRST, *Matrix().axes()["kv_cache_dtype"])) if word in named)
 
 
 def backends(framework: str, release: str) -> tuple[str, ...]:
@@ -56,13 +59,17 @@ def gpu_label(gpu: str) -> str:
     return f"{found.name} ({found.arch.upper() if found.arch.startswith('sm') else found.arch})"
 
 
+SHORT_UNTIL = re.compile(r"\s+(\(|\d+ ?GB|SXM|PCIe|NVL\b|Blackwell|Generation|AGX|HGX).*")
+VENDOR = re.compile(r"^(NVIDIA|AMD|Intel)\s+(GeForce|Instinct|Jetson)?\s*")
+
+
 @lru_cache(maxsize=64)
 def products_of(arch: str, count: int = 3) -> str:
     """The best known products of a capability, as a grid names a row."""
     rows = catalogue.load().gpu_rows.items()
-    names = [str(row.get("name", key)) for key, row in rows if (row.get("arch") or row.get("sm")) == arch]
-    short = [name.removeprefix("NVIDIA ").removeprefix("AMD ").removeprefix("GeForce ") for name in names[:count]]
-    return ", ".join(short)
+    names = [str(row.get("name", key)) for key, row in rows if arch in (row.get("arch"), row.get("sm"))]
+    short = dict.fromkeys(SHORT_UNTIL.sub("", VENDOR.sub("", name)) for name in names)
+    return ", ".join(list(short)[:count])
 
 
 def product_of(arch: str) -> str:

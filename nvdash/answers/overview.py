@@ -6,11 +6,12 @@ Put together from the answers of `check`, `memory` and the store; nothing is com
 from collections.abc import Mapping
 from typing import Any
 
+from nvdash.answers.asked import FLAGS
 from nvdash.answers.check import check
 from nvdash.answers.envelope import envelope
 from nvdash.answers.memory import memory
 from nvdash.answers.results import measured, published_for
-from nvdash.answers.words import FRAMEWORKS, STAGES, count, dtype, gib, tokens_short
+from nvdash.answers.words import FRAMEWORKS, STAGES, VERDICTS, count, dtype, gib, tokens_short
 
 TONE = {"validated": "success", "expected": "info", "unknown": "info", "conditional": "warning", "trap": "warning"}
 Question = Mapping[str, Any]
@@ -19,7 +20,8 @@ Answer = dict[str, Any]
 
 def overview(question: Question) -> Answer:
     """The answer sentence with its tone, the four tiles, and at most three next steps with their reasons."""
-    support, footprint = check(question), memory(question)
+    support = check({name: value for name, value in question.items() if name in FLAGS})
+    footprint = memory(question)
     runs = measured(question)
     reports = published_for(question)
     return envelope(
@@ -138,7 +140,7 @@ def support_tile(support: Answer) -> tuple[str, str, str]:
     """How many stages run, and the weakest of them."""
     good = [s for s in support["stages"].values() if s["verdict"] in ("validated", "expected", "conditional")]
     weakest = ", ".join(STAGES[k] for k, s in support["stages"].items() if s["verdict"] == support["verdict"])
-    return "Is it supported?", f"{len(good)} of 4 stages", f"{support['verdict']}: {weakest}"
+    return "Is it supported?", f"{len(good)} of 4 stages run", f"{VERDICTS[support['verdict']]}: {weakest}"
 
 
 def measured_tile(runs: Answer, reports: list[Answer]) -> tuple[str, str, str]:

@@ -137,3 +137,40 @@ def _systems(revision: int) -> list[dict[str, Any]]:
     from nvdash.answers.results import systems
 
     return systems()
+
+
+def as_json(value: Any) -> str:
+    """An answer as text to keep."""
+    return json.dumps(value, indent=1, ensure_ascii=False, default=str)
+
+
+@st.cache_data(ttl=30, max_entries=1, show_spinner=False)
+def preflight() -> Answer:
+    """What this machine has for smoke tests; looked at again after half a minute."""
+    return dict(ask_fresh("smoke_preflight"))
+
+
+def smoke_cases(question: Mapping[str, Any]) -> list[Answer]:
+    """The cases for a configuration, with what is expected of each."""
+    return _smoke_cases(key_of(question), matrix_digest(), store_revision())
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _smoke_cases(question_key: str, digest: str, revision: int) -> list[Answer]:
+    return list(ask_fresh("smoke_cases", json.loads(question_key), preflight()))
+
+
+def smoke_running() -> str | None:
+    """The job that runs now, for this session or another."""
+    running: str | None = ask_fresh("smoke_running")
+    return running
+
+
+def smoke_history() -> list[Answer]:
+    """Stored smoke reports, newest first."""
+    return _smoke_history(store_revision())
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _smoke_history(revision: int) -> list[Answer]:
+    return list(ask_fresh("smoke_history"))

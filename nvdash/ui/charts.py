@@ -94,17 +94,7 @@ def memory_growth(lines: list[dict[str, Any]], limit_gib: float, fixed_gib: floa
     marks = ends.mark_point(size=90, filled=True, opacity=1).encode(
         x=axis_x, y=axis_y, color=colour, shape=shape, tooltip=[alt.Tooltip("label:N", title="Pool is full")]
     )
-    edge = max(row["tokens"] for row in lines) * 0.75
-    labels = (
-        ends.mark_text(dy=-14, fontWeight="bold")
-        .encode(
-            x=axis_x,
-            y=axis_y,
-            color=colour,
-            text=alt.condition("width > 430", "label:N", "dtype:N"),
-        )
-        .transform_calculate(edge=str(edge))
-    )
+    labels = ends.mark_text(dy=-14, fontWeight="bold").encode(x=axis_x, y=axis_y, color=colour, text="dtype:N")
     rules = alt.Chart(pd.DataFrame({"gib": [limit_gib]})).mark_rule(strokeDash=[4, 4], color=STATUS[theme()]["red"][0])
     flat = (
         alt.Chart(pd.DataFrame({"low": [0.0], "high": [fixed_gib]}))
@@ -120,7 +110,12 @@ def requests_grid(rows: list[dict[str, Any]], columns: list[str]) -> Any:
     frame = pd.DataFrame(rows)
     dark = theme() == "dark"
     base = alt.Chart(frame).encode(
-        x=alt.X("column:N", sort=columns, title="weights / cache", axis=alt.Axis(labelAngle=-40, orient="top")),
+        x=alt.X(
+            "column:N",
+            sort=columns,
+            title="weights / cache",
+            axis=alt.Axis(labelAngle=-40, orient="top", labelOverlap=False),
+        ),
         y=alt.Y("context:N", sort=None, title="context per request"),
     )
     ramp = ["#182027", "#0F4F4F"] if dark else ["#EEF6F6", "#9CCFCF"]
@@ -158,11 +153,9 @@ def timeline(bars: list[dict[str, Any]], releases: list[str]) -> Any:
         stroke=alt.Stroke("line:N", scale=None),
         tooltip=["row", "span", "label", "reason"],
     )
-    words = base.mark_text(fontSize=11, fontWeight="bold").encode(
-        x=alt.X("middle:Q", scale=scale),
-        y=y,
-        color=alt.Color("line:N", scale=None),
-        text=alt.condition("(datum.right - datum.left) * width > 1900", "long:N", "symbol:N"),
+    roomy = alt.expr("(datum.right - datum.left) * width > 1900 ? datum.long : datum.symbol")
+    words = base.mark_text(fontSize=11, fontWeight="bold", text=roomy).encode(
+        x=alt.X("middle:Q", scale=scale), y=y, color=alt.Color("line:N", scale=None)
     )
     return (box + words).properties(height=32 * frame["row"].nunique() + 40)
 

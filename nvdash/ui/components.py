@@ -31,11 +31,11 @@ def notices() -> None:
 
 def header(title: str, fixed: str, exports: Callable[[], None] | None = None) -> None:
     """Title, export menu, and the grey line that repeats what is held fixed."""
-    left, right = st.columns([5, 1], vertical_alignment="center")
-    left.title(title, anchor=False)
-    if exports:
-        with right.popover("Export", icon=":material/download:"):
-            exports()
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.title(title, anchor=False, width="content")
+        if exports:
+            with st.popover("Export", icon=":material/download:", width="content"):
+                exports()
     st.caption(fixed)
     notices()
 
@@ -79,13 +79,15 @@ def plain(value: Any) -> str:
 
 
 def place(evidence: dict[str, Any] | None) -> str:
-    """Evidence as bar, word and file:line, or who reported it."""
+    """Evidence as bar, word and file:line, or who reported it; the whole path stands in every export."""
     if not evidence:
         return EVIDENCE["none"]
     bar = EVIDENCE.get(str(evidence.get("level", "source")), EVIDENCE["source"])
     file, line, release = (evidence.get(key) for key in ("file", "line", "release"))
-    where = f" `{file}{f':{line}' if line else ''}`" if file else f" {plain(evidence.get('url', ''))}"
-    return f"{bar}{where}" + (f" in {release}" if release else "")
+    if file is None:
+        return f"{bar} {plain(evidence.get('url') or evidence.get('run') or '')}".strip()
+    short = str(file).rsplit("/", 1)[-1]
+    return f"{bar} `{short}{f':{line}' if line else ''}`" + (f" in {release}" if release else "")
 
 
 def stage_rows(check: dict[str, Any]) -> Table:

@@ -1,5 +1,6 @@
 """The three views of the support matrix: grid, timeline, changes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -33,7 +34,7 @@ def grid(chosen: Selection) -> components.Table:
     components.legend()
     names = {label_of(rows, value): value for value in pivot["rows"]["values"]}
     heads = {label_of(columns, value): value for value in shown}
-    cells = {(cell["row"], cell["column"]): cell for line in pivot["cells"] for cell in line}
+    cells = dict(placed(pivot))
     frame = pd.DataFrame(
         [[cell_text(cells[row, column], words) for column in heads.values()] for row in names.values()],
         index=list(names),
@@ -156,21 +157,18 @@ def show_grid(
     return picked
 
 
+def placed(pivot: dict[str, Any]) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    """Every cell of a grid with its row and column."""
+    for row, line in zip(pivot["rows"]["values"], pivot["cells"], strict=True):
+        for column, cell in zip(pivot["columns"]["values"], line, strict=True):
+            yield (row, column), cell
+
+
 def grid_rows(pivot: dict[str, Any], rows: str, columns: str) -> list[dict[str, Any]]:
     """The grid as rows for an export, evidence kept."""
     return [
-        {
-            rows: cell["row"],
-            columns: cell["column"],
-            "verdict": cell["verdict"],
-            "since": cell["since"],
-            "layer": cell["layer"],
-            "backend": cell["backend"],
-            "reason": cell["reason"],
-            "evidence": components.place(cell["evidence"]),
-        }
-        for line in pivot["cells"]
-        for cell in line
+        {rows: row, columns: column, **cell, "evidence": components.place(cell["evidence"])}
+        for (row, column), cell in placed(pivot)
     ]
 
 

@@ -123,15 +123,12 @@ def requests(views: Answer) -> None:
     """Requests that fit at once by context and precision."""
     st.subheader("Requests that fit at once", anchor=False)
     grid = views["requests"]
-    rows = [
-        {**row, "rank": rank(row), "label": f"{row['label']}{' ✕' if row['verdict'] in NOT_SIZED else ''}"}
-        for row in grid["rows"]
-    ]
+    rows = [{**row, "rank": rank(row), "label": cell_text(row)} for row in grid["rows"]]
     finding = "; ".join(f"{r['context']} {r['column']}: {r['label']}" for r in rows if r["context"] == "32K")
     charts.shown(charts.requests_grid(rows, grid["columns"]), f"At 32K: {finding}", "memory_requests")
     st.caption(
-        "Low to high end of the budget; 0: the weights alone exceed the GPU; ✕: the release refuses or traps it; "
-        "?: beyond the model's length, or not known."
+        "The low end of the budget, safe to plan with; the table has the range. 0: not one request fits; "
+        "✕: the release refuses or traps it; ?: beyond the model's length, or not known."
     )
     with st.expander("The same as a table"):
         components.table(
@@ -139,13 +136,19 @@ def requests(views: Answer) -> None:
                 {
                     "Weights / cache": r["column"],
                     "Context": r["context"],
-                    "Requests": r["label"],
+                    "Requests": components.between(r["low"], r["high"]),
                     "Verdict": str(VERDICTS[r["verdict"]]),
                 }
                 for r in rows
             ],
             "Requests by context and precision",
         )
+
+
+def cell_text(row: Answer) -> str:
+    """The number that is safe to plan with, marked where the release does not run the formats."""
+    mark = " ✕" if row["verdict"] in NOT_SIZED else ""
+    return f"{'?' if row['low'] is None else count(row['low'])}{mark}"
 
 
 def rank(row: Answer) -> float:
@@ -198,7 +201,7 @@ def item_rows(answer: Answer) -> list[Answer]:
     """The budget as rows."""
     names = {
         "gpu_total": "GPU total, as engines see it",
-        "utilisation": "Kept outside the engine's share",
+        "utilisation": "GPU memory utilisation",
         "weights": "Weights",
         "activation_peak": "Activation peak",
         "non_torch": "Outside torch",
@@ -209,13 +212,20 @@ def item_rows(answer: Answer) -> list[Answer]:
         {
             "Item": names.get(row["item"], row["item"]),
             "Kind": row["kind"],
-            "Typical": gib(row["bytes"], 2),
-            "Range": f"{gib(row['low_bytes'], 2)} to {gib(row['high_bytes'], 2)}",
+            **item_sizes(row),
             "Source": row["source"],
             "Detail": components.plain(row["detail"]),
         }
         for row in answer["items"]
     ]
+
+
+def item_sizes(row: Answer) -> Answer:
+    """Typical size and range; a line that only sets a fraction has no size."""
+    if row["item"] == "utilisation":
+        return {"Typical": "—", "Range": "—"}
+    low, high = gib(row["low_bytes"], 2), gib(row["high_bytes"], 2)
+    return {"Typical": gib(row["bytes"], 2), "Range": "exact" if low == high else f"{low} to {high}"}
 
 
 def from_log(chosen: Selection) -> None:

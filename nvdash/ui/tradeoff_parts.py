@@ -266,24 +266,58 @@ def report_row(part: str, row: Answer) -> Answer:
 
 
 def plan(chosen: Selection) -> None:
-    """The runs a team should do next, as scripts, with a checklist of what is stored."""
+    """The runs a team should do next, as scripts, with a checklist that fills as runs arrive."""
     st.subheader("Which runs next?", anchor=False)
     question = chosen.question(max_model_len=chosen.context)
     answer = components.asking(lambda: cached.ask("plan", question))
     st.markdown(components.plain(answer["sentence"]))
-    for script in answer["scripts"]:
-        mark = "☑" if script["stored_runs"] else "☐"
-        with st.expander(f"{mark} {script['label']}: {script['status']}"):
-            if script["reason"]:
-                st.markdown(components.plain(script["reason"]))
-            if script["script"]:
-                st.code(script["script"], language=None, wrap_lines=False)
-                st.download_button(
-                    "Download the script",
-                    script["script"],
-                    f"{script['name']}.sh",
-                    "text/x-shellscript",
-                    key=f"plan-{script['name']}",
-                    on_click="ignore",
-                )
+    components.table([plan_row(cell) for cell in answer["cells"]], "The four configurations and why one stays empty")
+    with st.expander("Checklist: which runs of the plan are stored"):
+        components.table([check_row(row) for row in answer["checklist"]], "Runs of the plan that are stored")
+    for which in answer["sets"]:
+        with st.expander(f"Scripts, {which['set'].replace('-', ' ')}: {which['means']}"):
+            for script in answer["scripts"]:
+                if script["set"] == which["set"] and script["script"]:
+                    script_block(script)
+    for note in answer["notes"]:
+        st.caption(components.plain(note))
     components.command(selection.command("plan", question))
+
+
+def plan_row(cell: Answer) -> Answer:
+    """One of the four configurations; a refused one stays empty and is never replaced."""
+    return {
+        "Configuration": f"**{cell['label']}**",
+        "Weights": dtype(cell["weights"]),
+        "Cache": components.plain(cell["cache"]),
+        "Checkpoint": components.plain(cell["checkpoint"]) or "none known",
+        "Verdict": components.badge(cell["verdict"]),
+        "Script": "ready" if cell["ready"] else components.plain(cell["empty_because"]),
+    }
+
+
+def check_row(row: Answer) -> Answer:
+    """One load of one configuration with its stored repeats."""
+    return {
+        "": "☑" if row["complete"] else "☐",
+        "Set": row["set"],
+        "Configuration": row["label"],
+        "At once": str(row["concurrency"]),
+        "Stored": row["done"],
+        "Runs": ", ".join(row["run_ids"]) or "—",
+    }
+
+
+def script_block(script: Answer) -> None:
+    """One script with its download."""
+    st.markdown(f"**{script['label']}**")
+    st.code(script["script"], language=None)
+    name = script["file"].replace("/", "-")
+    st.download_button(
+        "Download the script",
+        script["script"],
+        name,
+        "text/x-shellscript",
+        key=f"plan-{script['file']}",
+        on_click="ignore",
+    )

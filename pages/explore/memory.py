@@ -17,7 +17,7 @@ with controls:
     )
     components.answer(*memory_parts.answer_line(answer))
 memory_parts.tiles(views)
-left, right = st.columns([3, 2], gap="large")
+left, right = st.columns(2, gap="large")
 with left:
     memory_parts.growth(views, tokens)
 with right:

@@ -31,7 +31,7 @@ def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A fresh dashboard with a store of its own; ended by pid at the end."""
     port, log = free_port(), tmp_path_factory.mktemp("server") / "server.log"
     environment = {**os.environ, "NVDASH_STORE": str(log.parent / "nvdash.duckdb")}
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command = [sys.executable, "-m", "nvdash.ui.serve", "--server.port", str(port)]
     with log.open("wb") as out:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
