@@ -20,6 +20,8 @@ FLAGS = frozenset(
         *("draft_method", "draft_tokens", "draft_kv_cache_dtype"),
     )
 )
+CPU = Gpu("cpu", "CPU", "cpu", "cpu")
+"""The engine's CPU platform, which chooses backends by rules of its own."""
 OWN_LAYERS_DRAFTERS = ("mtp", "nextn")
 """Drafters whose layers have the target's own attention shape."""
 
@@ -82,6 +84,8 @@ def _gpu(given: Mapping[str, Any]) -> Gpu:
 
     if "gpu" not in given:
         raise UsageError("--gpu", "a product or a capability", "none", 'for example --gpu "RTX 5090" or --gpu sm120')
+    if str(given["gpu"]).casefold() == CPU.id:
+        return CPU
     return catalogue.load().gpu(str(given["gpu"]), alike=catalogue.seen_by_kernels)
 
 

@@ -28,6 +28,8 @@ def _clause(answer: Mapping[str, Any], release: str, what: str) -> str:
     through = f" through {backend}" if backend else ""
     if verdict == "refused":
         return f"{release} refuses {what} ({answer['layer']}: {reason})."
+    if verdict == "trap" and answer["layer"] == "silent":
+        return f"{release} accepts {what}{through}, and silently does something else ({reason})."
     if verdict == "trap":
         return f"{release} accepts {what}{through}, then fails ({answer['layer']}: {reason})."
     if verdict == "unknown":
@@ -41,3 +43,11 @@ def _clause(answer: Mapping[str, Any], release: str, what: str) -> str:
 
 def _sentence(reason: str) -> str:
     return f"{reason[:1].upper()}{reason[1:]}." if reason else ""
+
+
+def assumption_lines(answer: Mapping[str, Any]) -> list[str]:
+    """What was taken for granted, each with its meaning."""
+    from nvdash.readers.matrix import read_axes
+
+    meanings = read_axes().get("assumptions", {})
+    return [f"{name}: {meanings[name]}" if name in meanings else name for name in answer["assumes"]]

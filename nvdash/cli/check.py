@@ -62,7 +62,7 @@ def command(fleet: Path | None, **flags: Any) -> Outcome:
 
 def lines(answer: Mapping[str, Any]) -> Iterable[Any]:
     """The answer as a newcomer reads it: one sentence, the stages, what else, what would work."""
-    from nvdash.answers.sentences import support_sentence
+    from nvdash.answers.sentences import assumption_lines, support_sentence
 
     yield support_sentence(answer)
     yield from (f"! conflict: {conflict}" for conflict in answer["conflicts"])
@@ -70,7 +70,7 @@ def lines(answer: Mapping[str, Any]) -> Iterable[Any]:
     yield from stage_lines(answer)
     yield from _listed("Backends passed over", [tried_line(row) for row in answer["skipped_backends"]])
     yield from _listed("Conditions", answer["unmet_conditions"])
-    yield from _listed("Taken for granted", answer["assumes"])
+    yield from _listed("Taken for granted", assumption_lines(answer))
     yield from _listed("Warnings", _warnings(answer))
     yield from _listed(
         "Reported by others", [f"{report['url']} {report.get('claim', '')}" for report in answer["reports"]]

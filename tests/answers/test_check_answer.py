@@ -164,3 +164,14 @@ def test_a_diff_counts_changes_over_the_axes_that_were_left_open(small_matrix):
         ("sm120", "nvfp4"),
     }
     assert diff(LLAMA, "0.27.0", "0.31.0")["unread"] == ["0.31.0"]
+
+
+def test_the_cpu_platform_is_a_target_of_its_own(small_matrix):
+    (small_matrix / "vllm" / "cpu.yaml").write_text(
+        "- id: cpu\n  kind: priority\n  when: {arch: cpu}\n  since: '0.33.0'\n  order: [CPU_ATTN]\n"
+        "- id: phantom\n  when: {arch: cpu, backend: CPU_ATTN, kv_cache_dtype: nvfp4}\n  since: '0.33.0'\n"
+        "  verdict: trap\n  layer: silent\n  reason: stored at one byte per value\n"
+    )
+    answer = check({**LLAMA, "gpu": "cpu"})
+    assert (answer["verdict"], answer["layer"], answer["resolved"]["backend"]) == ("trap", "silent", "CPU_ATTN")
+    assert exit_code(answer) == 1
