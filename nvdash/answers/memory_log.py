@@ -53,6 +53,8 @@ def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
         predicted_against_printed=[_shown(row) for row in found],
         rule=replay(asked.layout, request).rule,
         kv_bytes_per_token=replay(asked.layout, asked.request).bytes_per_token,
+        items=measured_items(server),
+        allocated_bytes=allocated_bytes(printed),
         server={key: value for key, value in server.items() if not isinstance(value, dict)},
         support=None,
         fits=None,
@@ -140,6 +142,35 @@ def printed_of(server: Mapping[str, Any]) -> Printed:
         block_size=server.get("block_size"),
         exact_bytes=server.get("available_min_bytes"),
     )
+
+
+MEASURED = {
+    "gpu_total": ("gpu_total_gib", "total"),
+    "weights": ("weights_gib", "fixed"),
+    "activation_peak": ("peak_activation_gib", "fixed"),
+    "non_torch": ("non_torch_gib", "fixed"),
+    "cuda_graphs": ("cuda_graph_gib", "fixed"),
+    "kv_cache": ("available_kv_gib", "grows"),
+}
+"""Items of the budget, and the facts of a log that measure them."""
+
+
+def measured_items(server: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The budget as the log measured it, within the rounding of what it printed."""
+    found = []
+    for name, (fact, kind) in MEASURED.items():
+        if server.get(fact) is None:
+            continue
+        middle, slack = int(server[fact] * GIB), int(ROUNDING_GIB * GIB)
+        sizes = {"bytes": middle, "low_bytes": middle - slack, "high_bytes": middle + slack}
+        found.append({"item": name, "kind": kind, **sizes, "source": "measured", "detail": "printed by this server"})
+    return found
+
+
+def allocated_bytes(printed: Printed) -> int | None:
+    """The cache's memory as the server stated it; None where it did not."""
+    pools = printed.pools()
+    return sum(pools) // 2 if pools else None
 
 
 def _formula_row(asked: MemoryQuestion, request: CacheRequest, printed: Printed) -> list[Row]:

@@ -139,6 +139,8 @@ def log_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
         cells = (row["number"], _shown(row["predicted"]), _shown(row["printed"]), _yes(row["consistent"]))
         table.add_row(*cells, row["cause"] or "")
     yield table
+    yield ""
+    yield from item_table(answer["items"])
     yield from ("note: " + note for note in answer["notes"])
 
 

@@ -47,6 +47,15 @@ def test_printed_numbers_inside_the_rounding_are_consistent(tmp_path):
     assert (exit_code(answer), answer["sentence"].startswith("Consistent")) == (0, True)
 
 
+def test_the_budget_is_measured_where_the_log_prints_it(tmp_path):
+    answer = memory({"log": log(tmp_path, 163_840)})
+    items = {row["item"]: row for row in answer["items"]}
+    assert {row["source"] for row in items.values()} == {"measured"}
+    assert (items["kv_cache"]["bytes"], items["kv_cache"]["kind"]) == (20 * 2**30, "grows")
+    assert items["weights"]["bytes"] / 2**30 == pytest.approx(14.9889)
+    assert answer["allocated_bytes"] == 20 * 2**30
+
+
 def test_twice_the_tokens_are_silent_fp8(tmp_path):
     rows = rows_of(memory({"log": log(tmp_path, 327_680)}))
     assert rows["kv_tokens"]["cause"] == "silent fp8: only one byte per value fits"
