@@ -46,6 +46,8 @@ def grid(chosen: Selection) -> components.Table:
         st.info("Choose a cell to see why, who says so, and how to check it.")
     else:
         detail(chosen, {AXES[rows]: picked[0], AXES[columns]: picked[1]}, cells[picked])
+    asked = {**question, "rows": AXES[rows], "columns": AXES[columns], "stage": STAGE_KEYS[stage]}
+    components.command(selection.command("matrix pivot", asked), "This grid on the command line")
     return grid_rows(pivot, rows, columns)
 
 
@@ -229,6 +231,8 @@ def timeline(chosen: Selection) -> components.Table:
     components.legend()
     charts.shown(charts.timeline(bars, releases), timeline_finding(rows), "timeline")
     components.table(rows, "Every stretch with its reason and evidence")
+    question = chosen.question(release=None, stage=STAGE_KEYS[stage])
+    components.command(selection.command("matrix timeline", question), "The line of your GPU on the command line")
     return rows
 
 
@@ -311,6 +315,7 @@ def changes(chosen: Selection) -> components.Table:
         f"What changed from {before} to {after}",
         f"Nothing changed between {before} and {after} for this configuration.",
     )
+    components.command(selection.command("matrix diff", {**question, "from": before, "to": after}))
     return rows
 
 

@@ -30,3 +30,4 @@ if files and not selection.recall("stored"):
 else:
     submit_parts.before_upload()
 submit_parts.stored_runs()
+components.command("./run submit RESULT.json SERVER.log METRICS.txt --set gpu=h200-sxm")

@@ -1,0 +1,59 @@
+"""What a reader sees of a page, and how one gets there."""
+
+from pathlib import Path
+
+import pandas as pd
+from streamlit.testing.v1 import AppTest
+
+PAGES = {
+    "Overview": "pages/explore/overview.py",
+    "Support matrix": "pages/explore/matrix.py",
+    "Memory": "pages/explore/memory.py",
+    "Trade-offs": "pages/explore/tradeoffs.py",
+    "Smoke tests": "pages/lab/smoke.py",
+    "Submit results": "pages/lab/submit.py",
+}
+SEED = Path(__file__).parents[2] / "data" / "seed"
+WORDS = ("title", "header", "subheader", "markdown", "caption", "success", "info", "warning", "error", "code")
+
+
+def visit(app: AppTest, page: str, **link: str) -> AppTest:
+    """Open a page by its name through a link, from the front door."""
+    for name, value in link.items():
+        app.query_params[name] = value
+    app.run()
+    return app.switch_page(PAGES[page]).run()
+
+
+def text(app: AppTest) -> str:
+    """Every word on the page, tables included."""
+    said = [str(element.value) for kind in WORDS for element in getattr(app, kind)]
+    return "\n".join([*said, *(table.value.to_csv(index=False) for table in app.table)])
+
+
+def table(app: AppTest, *columns: str) -> pd.DataFrame:
+    """The first table that has all of these columns."""
+    found = [item.value for item in app.table if set(columns) <= set(item.value.columns)]
+    assert found, f"no table with {columns}; there are {[list(item.value.columns) for item in app.table]}"
+    return found[0]
+
+
+def chart_alts(app: AppTest) -> list[str]:
+    """The text alternative of every chart."""
+    return [str(chart.proto.alt) for chart in app.get("vega_lite_chart")]
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    """Press the button with this label."""
+    return next(button for button in app.button if button.label == label).click().run()
+
+
+def upload(app: AppTest, *files: tuple[str, bytes]) -> AppTest:
+    """Give files to the upload box of the Submit page."""
+    typed = [(name, content, "application/octet-stream") for name, content in files]
+    return app.file_uploader(key="submit_files").set_value(typed).run()
+
+
+def seed(name: str) -> tuple[str, bytes]:
+    """One of our own result files, as a browser would send it."""
+    return name, (SEED / name).read_bytes()
