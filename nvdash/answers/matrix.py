@@ -17,6 +17,8 @@ from nvdash.targets import Combination
 
 Question = Mapping[str, Any]
 STAGES = ("weights", "kv_write", "prefill", "decode")
+ANY_GPU = "sm120"
+"""Stands in where GPUs are an axis of the answer, and is not part of it."""
 
 
 def facts(framework: str, release: str) -> list[dict[str, Any]]:
@@ -71,7 +73,8 @@ def pivot(
     if rows == columns:
         raise UsageError("axes", "two different axes", f"{rows} twice")
     matrix = current()
-    wanted = asked(question, matrix)
+    given = {key: value for key, value in question.items() if value is not None}
+    wanted = asked({"gpu": ANY_GPU, **given} if "arch" in (rows, columns) else given, matrix)
     combination = wanted.combinations[0]
     values = {
         rows: tuple(row_values) or axis_names(matrix, combination, rows),
@@ -83,11 +86,17 @@ def pivot(
     cells = [[_worst(column).as_dict() for column in zip(*line, strict=True)] for line in zip(*grids, strict=True)]
     return envelope(
         "pivot",
-        {**wanted.echo, "stage": stage},
+        {**opened(wanted.echo, (rows, columns)), "stage": stage},
         rows={"axis": rows, "values": values[rows]},
         columns={"axis": columns, "values": values[columns]},
         cells=cells,
     )
+
+
+def opened(echo: Question, axes: Iterable[str]) -> dict[str, Any]:
+    """The question without the values of the axes that the answer runs over."""
+    flags = {"arch": ("gpu", "arch"), "heads": ("head_layout",)}
+    return {**echo, **{flag: None for axis in axes for flag in flags.get(axis, (axis,))}}
 
 
 def _shapes(wanted: Asked, *axes: str) -> Sequence[Combination]:
@@ -125,7 +134,7 @@ def axis_names(matrix: Matrix, combination: Combination, axis: str) -> tuple[str
 def diff(question: Question, before: str, after: str) -> dict[str, Any]:
     """What changed between two releases, over every GPU and cache dtype that the question leaves open."""
     matrix = current()
-    given = {"gpu": "sm120", **{key: value for key, value in question.items() if value is not None}}
+    given = {"gpu": ANY_GPU, **{key: value for key, value in question.items() if value is not None}}
     wanted = asked({**given, "release": after}, matrix)
     combination = wanted.combinations[0]
     open_axes = [
@@ -135,7 +144,7 @@ def diff(question: Question, before: str, after: str) -> dict[str, Any]:
     for axis in open_axes:
         names = _names_of_both(matrix, combination, axis, (before, after))
         models = [tuple(replace(item, **change(axis, name)) for item in shapes) for shapes in models for name in names]
-    return _diff_answer(matrix, wanted, models, before, after)
+    return _diff_answer(matrix, opened(wanted.echo, open_axes), models, before, after)
 
 
 def diff_fleet(path: Path, before: str, after: str) -> dict[str, Any]:
@@ -146,7 +155,9 @@ def diff_fleet(path: Path, before: str, after: str) -> dict[str, Any]:
     questions = [asked({key: value for key, value in row.items() if key != "name"}, matrix) for row in read_rows(path)]
     if not questions:
         raise UsageError(str(path), "at least one configuration", "found none")
-    return _diff_answer(matrix, questions[0], [wanted.combinations for wanted in questions], before, after)
+    models = [wanted.combinations for wanted in questions]
+    echo = {"framework": models[0][0].framework, "fleet": path.name, "rows": len(models)}
+    return _diff_answer(matrix, echo, models, before, after)
 
 
 def _names_of_both(matrix: Matrix, item: Combination, axis: str, releases: Sequence[str]) -> list[str]:
@@ -155,11 +166,11 @@ def _names_of_both(matrix: Matrix, item: Combination, axis: str, releases: Seque
 
 
 def _diff_answer(
-    matrix: Matrix, wanted: Asked, models: Sequence[Sequence[Combination]], before: str, after: str
+    matrix: Matrix, echo: Question, models: Sequence[Sequence[Combination]], before: str, after: str
 ) -> dict[str, Any]:
     from nvdash.support.diff import differences
 
-    rules = matrix.rules(wanted.combinations[0].framework)
+    rules = matrix.rules(models[0][0].framework)
     unread = [name for name in (before, after) if not (release := rules.release(name)) or not release.is_read]
     found = [item.as_dict() for item in differences(matrix, models, before, after, observations_of(models[0][0]))]
     counts = {
@@ -167,7 +178,7 @@ def _diff_answer(
         for kind in ("gained", "lost", "new_trap", "changed", "unchanged")
     }
     changed = [row for row in found if row["change"] != "unchanged"]
-    echo = {**wanted.echo, "release": None, "from": before, "to": after}
+    echo = {**echo, "release": None, "from": before, "to": after}
     return envelope("diff", echo, counts=counts, changes=changed, unread=unread)
 
 

@@ -95,8 +95,7 @@ def pivot(rows: str, columns: str, stage: str | None, **flags: Any) -> Outcome:
     """A grid of verdicts over any two axes."""
     from nvdash.answers import matrix
 
-    given = {**flags, "gpu": flags["gpu"] or ("sm120" if "arch" in (rows, columns) else None)}
-    return matrix.pivot(given, rows, columns, stage), 0, pivot_lines
+    return matrix.pivot(flags, rows, columns, stage), 0, pivot_lines
 
 
 def pivot_lines(answer: Mapping[str, Any]) -> Iterable[Any]:

@@ -150,6 +150,7 @@ def test_a_grid_names_its_axes_and_values(small_matrix):
     assert answer["rows"] == {"axis": "arch", "values": ("sm90", "sm120")}
     assert answer["columns"]["values"] == ("auto", "fp8", "nvfp4")
     assert answer["cells"][1][2]["verdict"] == "expected"
+    assert (answer["question"]["gpu"], answer["question"]["kv_cache_dtype"]) == (None, None)
     with pytest.raises(UsageError, match="two different axes"):
         pivot(LLAMA, "arch", "arch")
     with pytest.raises(UsageError, match="kv_cache_dtype"):
