@@ -16,5 +16,6 @@ PAGES = [
 st.set_page_config(page_title="nvdash", page_icon="🧮", layout="wide")
 page = st.navigation({"": PAGES}, position="top")
 with st.sidebar:
+    selection.stamp()
     selection.remember(components.asking(selection.selectors))
 page.run()

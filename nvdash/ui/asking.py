@@ -8,6 +8,7 @@ from typing import Any
 PLACES = {
     "overview": ("nvdash.answers.overview", "overview"),
     "check": ("nvdash.answers.check", "check"),
+    "then": ("nvdash.answers.then", "then"),
     "pivot": ("nvdash.answers.matrix", "pivot"),
     "timeline": ("nvdash.answers.matrix", "timeline"),
     "diff": ("nvdash.answers.matrix", "diff"),

@@ -174,3 +174,14 @@ def smoke_history() -> list[Answer]:
 @st.cache_data(max_entries=4, show_spinner=False)
 def _smoke_history(revision: int) -> list[Answer]:
     return list(ask_fresh("smoke_history"))
+
+
+def then(question: Mapping[str, Any], digest: str) -> Answer | None:
+    """What an older matrix said of a question."""
+    return _then(key_of(question), digest)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _then(question_key: str, digest: str) -> Answer | None:
+    answer: Answer | None = ask_fresh("then", json.loads(question_key), digest)
+    return answer

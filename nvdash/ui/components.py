@@ -36,6 +36,8 @@ def header(title: str, fixed: str, exports: Callable[[], None] | None = None) ->
         if exports:
             with st.popover("Export", icon=":material/download:", width="content"):
                 exports()
+                st.caption("Link to this view")
+                st.code(selection.address(), language=None, wrap_lines=True)
     st.caption(fixed)
     notices()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from nvdash.answers.words import VERDICTS, count, dtype, gib
+from nvdash.answers.words import STAGES, VERDICTS, count, dtype, gib
 from nvdash.ui import cached, charts, components, selection
 from nvdash.ui.selection import Selection
 
@@ -53,6 +53,35 @@ def refusal(chosen: Selection, answer: Answer) -> None:
             icon=":material/timeline:",
             query_params={**chosen.link(), "matrix_view": "Timeline"},
         )
+
+
+def then_and_now(chosen: Selection, answer: Answer) -> None:
+    """What an old link's matrix said, beside what the facts say now."""
+    digest = selection.digest_then()
+    if digest is None:
+        return
+    old = cached.then(chosen.question(), digest)
+    if old is None:
+        st.caption(f"Matrix {digest} is not in this copy's history, so what it said then is unknown.")
+        return
+    stages = answer["support"]["stages"]
+    rows = [
+        {
+            "": "**Whole**",
+            "Then": components.badge(old["verdict"]),
+            "Now": components.badge(answer["support"]["verdict"]),
+        }
+    ]
+    rows += [
+        {
+            "": f"**{label}**",
+            "Then": components.badge(old["stages"][key]["verdict"]),
+            "Now": components.badge(stages[key]["verdict"]),
+        }
+        for key, label in STAGES.items()
+    ]
+    st.markdown(f"**Then (matrix {digest}) and now**")
+    components.table(rows, "Verdicts of the link's matrix beside today's")
 
 
 def near_row(near: Answer) -> Answer:
@@ -166,11 +195,10 @@ def compare_rows(first: Answer, second: Answer) -> list[Answer]:
     def line(label: str, value: Any) -> Answer:
         return {"": f"**{label}**", "This": value(first), "Other": value(second)}
 
-    stages = {"weights": "Weight GEMM", "kv_write": "Cache write", "prefill": "Prefill", "decode": "Decode"}
     rows = [line("Whole", lambda a: components.badge(a["support"]["verdict"]))]
     rows += [
         line(label, lambda a, k=key: components.badge(a["support"]["stages"][k]["verdict"]))
-        for key, label in stages.items()
+        for key, label in STAGES.items()
     ]
     rows += [
         line("Bytes per token, one GPU", lambda a: count(a["memory"]["kv_bytes_per_token"])),

@@ -7,6 +7,7 @@ catalogue knows gets a notice; it never becomes another model in silence.
 import shlex
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -106,6 +107,29 @@ def notices() -> list[str]:
 def dismiss() -> None:
     """Forget the notices."""
     st.session_state.pop(NOTICES, None)
+
+
+def stamp() -> None:
+    """Name the matrix digest in the link; an incoming link that names another one is remembered."""
+    asked, here = st.query_params.get(DIGEST), cached.matrix_digest()
+    if asked and asked != here:
+        st.session_state["_then"] = asked[:12]
+        notice(f"This link was made with matrix {asked[:12]}; the facts are now {here}. The answers below are today's.")
+    if asked != here:
+        st.query_params[DIGEST] = here
+
+
+def address() -> str:
+    """The whole link of this view, defaults written out, to copy."""
+    page = str(st.context.url or "").split("?")[0]
+    values = {**current().link(), **{key: st.query_params[key] for key in st.query_params if key not in SELECTORS}}
+    return f"{page}?{urlencode(values)}"
+
+
+def digest_then() -> str | None:
+    """The digest that the incoming link was made with, when it is not today's."""
+    found: str | None = st.session_state.get("_then")
+    return found
 
 
 def reset() -> None:

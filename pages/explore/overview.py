@@ -19,6 +19,7 @@ components.answer(answer["tone"], answer["sentence"])
 for conflict in support["conflicts"]:
     st.error(f"Source and observation disagree: {components.plain(conflict)}")
 
+overview_parts.then_and_now(chosen, answer)
 if overview_parts.blocked(answer):
     overview_parts.refusal(chosen, answer)
 else:
