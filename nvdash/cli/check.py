@@ -1,6 +1,6 @@
 """`./run check`: is this combination supported, stage by stage, and who says so."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,13 +96,19 @@ def stage_lines(answer: Mapping[str, Any]) -> Iterable[str]:
         path = ", ".join(filter(None, (stage.get("backend"), stage["path"], stage["kernel"])))
         why = "; ".join(filter(None, (stage["reason"], stage.get("note"))))
         rows.append((STAGES[name], str(VERDICTS[stage["verdict"]]), path, evidence_text(stage["evidence"]), why))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
     before = ""
-    for *cells, evidence, why in rows:
-        yield "  ".join([cell.ljust(width) for cell, width in zip(cells, widths, strict=True)] + [evidence])
+    for line, why in zip(aligned([row[:4] for row in rows]), (row[4] for row in rows), strict=True):
+        yield line
         if why and why != before:
             yield f"  {why}"
         before = why or before
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    """Rows as columns of equal width; nothing is folded, so that a citation can be copied."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def evidence_text(evidence: Mapping[str, Any] | None) -> str:
@@ -129,23 +135,19 @@ def nearest_line(change: Mapping[str, Any]) -> str:
     return f"--{flag} {change['to']} (now {change['from'] or 'auto'}): {VERDICTS[change['verdict']]}"
 
 
-def fleet_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
-    """One line per configuration, the worst first sentence on top."""
-    from rich.table import Table
-
+def fleet_lines(answer: Mapping[str, Any]) -> Iterable[str]:
+    """The worst verdict, then one line per configuration."""
     from nvdash.answers.words import VERDICTS
 
     yield f"{VERDICTS[answer['verdict']]}: the worst of {len(answer['rows'])} configurations"
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for head in ("Configuration", "Verdict", "Layer", "Why"):
-        table.add_column(head, overflow="fold")
+    rows = [("Configuration", "Verdict", "Layer", "Why")]
     for number, row in enumerate(answer["rows"], 1):
         name = row["name"] or f"row {number}"
         if "error" in row:
-            table.add_row(name, "not answered", "", f"{row['error']['where']}: {row['error']['found']}")
+            rows.append((name, "not answered", "", f"{row['error']['where']}: {row['error']['found']}"))
         else:
-            table.add_row(name, str(VERDICTS[row["verdict"]]), row["layer"] or "", row["reason"] or "")
-    yield table
+            rows.append((name, str(VERDICTS[row["verdict"]]), row["layer"] or "", row["reason"] or ""))
+    yield from aligned(rows)
 
 
 def _warnings(answer: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nvdash.cli.check import evidence_text, lines, nearest_line, support_flags
+from nvdash.cli.check import aligned, evidence_text, lines, nearest_line, support_flags
 from nvdash.cli.output import Outcome, answers_json
 
 STAGE = click.option("--stage", help="weights, kv_write, prefill or decode; the worst of all by default.")
@@ -55,15 +55,15 @@ def timeline(stage: str | None, **flags: Any) -> Outcome:
     return matrix.timeline(flags, stage), 0, timeline_lines
 
 
-def timeline_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+def timeline_lines(answer: Mapping[str, Any]) -> Iterable[str]:
     """One line per stretch."""
-    table = _table("Releases", "Verdict", "Layer", "Backend", "Evidence")
+    rows = [("Releases", "Verdict", "Layer", "Backend", "Evidence")]
     for stretch in answer["stretches"]:
         last = f" to {stretch['last']}" if stretch["last"] != stretch["first"] else ""
         evidence = evidence_text(stretch["evidence"])
-        row = (f"{stretch['since']}{last}", _word(stretch["verdict"]), stretch["layer"], stretch["backend"], evidence)
-        table.add_row(*(part or "" for part in row))
-    yield table
+        named = (stretch["layer"] or "", stretch["backend"] or "")
+        rows.append((f"{stretch['since']}{last}", _word(stretch["verdict"]), *named, evidence))
+    yield from aligned(rows)
     yield f"later than {answer['newest_release']}: {_word('unknown')}"
 
 
@@ -98,14 +98,17 @@ def pivot(rows: str, columns: str, stage: str | None, **flags: Any) -> Outcome:
     return matrix.pivot(flags, rows, columns, stage), 0, pivot_lines
 
 
-def pivot_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
-    """Symbol and first release per cell."""
+def pivot_lines(answer: Mapping[str, Any]) -> Iterable[str]:
+    """Symbol and first release per cell; the longer axis runs down."""
     from nvdash.answers.words import VERDICTS
 
-    table = _table(answer["rows"]["axis"], *answer["columns"]["values"])
-    for name, cells in zip(answer["rows"]["values"], answer["cells"], strict=True):
-        table.add_row(name, *(f"{VERDICTS[cell['verdict']].symbol} {cell['since'] or ''}".rstrip() for cell in cells))
-    yield table
+    down, across, cells = answer["rows"], answer["columns"], answer["cells"]
+    if len(across["values"]) > len(down["values"]):
+        down, across, cells = across, down, list(zip(*cells, strict=True))
+    rows = [(down["axis"], *across["values"])]
+    for name, line in zip(down["values"], cells, strict=True):
+        rows.append((name, *(f"{VERDICTS[cell['verdict']].symbol} {cell['since'] or ''}" for cell in line)))
+    yield from aligned(rows)
     yield "  ".join(str(word) for word in VERDICTS.values())
 
 
@@ -128,7 +131,7 @@ def diff(before: str, after: str, fleet: Path | None, **flags: Any) -> Outcome:
     return answer, 3 if answer["unread"] else int(bool(is_worse)), diff_lines
 
 
-def diff_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+def diff_lines(answer: Mapping[str, Any]) -> Iterable[str]:
     """Counts, then one line per change."""
     question, counts = answer["question"], answer["counts"]
     if question["from"] == question["to"]:
@@ -141,18 +144,12 @@ def diff_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
     if not answer["changes"]:
         yield f"Nothing changed between {question['from']} and {question['to']} for this configuration."
         return
-    table = _table("GPU", "KV cache", "Head layout", "From", "To", "Layer", "Evidence")
+    rows = [("GPU", "KV cache", "Head layout", "From", "To", "Layer", "Evidence")]
     for row in answer["changes"]:
-        cells = (
-            row["arch"],
-            row["kv_cache_dtype"],
-            row["head_layout"],
-            _word(row["from"]),
-            _word(row["to"]),
-            row["layer"],
-        )
-        table.add_row(*(part or "" for part in cells), evidence_text(row["evidence"]))
-    yield table
+        named = (row["arch"], row["kv_cache_dtype"], row["head_layout"] or "")
+        verdicts = (_word(row["from"]), _word(row["to"]), row["layer"] or "")
+        rows.append((*named, *verdicts, evidence_text(row["evidence"])))
+    yield from aligned(rows)
 
 
 @command.command()
@@ -204,17 +201,17 @@ def drift(cells: Path | None, docs: Path | None, release: str | None) -> Outcome
     return answer, int(bool(answer["disagreements"])), drift_lines
 
 
-def drift_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+def drift_lines(answer: Mapping[str, Any]) -> Iterable[str]:
     """Counts, then one line per disagreement."""
     different = len(answer["disagreements"])
     yield f"{answer['compared']} cells of vLLM {answer['question']['release']} compared, {different} differ"
-    table = _table("Backend", "GPU", "KV cache", "Head size", "Engine", "Matrix", "Engine's reasons")
+    rows = [("Backend", "GPU", "KV cache", "Head size", "Engine", "Matrix", "Engine's reasons")]
     for row in answer["disagreements"]:
         engine = "accepts" if row["engine_accepts"] else "refuses"
-        cells = (row["backend"], row["arch"], row["kv_cache_dtype"], str(row["head_size"]), engine, row["matrix"])
-        table.add_row(*cells, row["engine_reasons"])
+        cell = (row["backend"], row["arch"], row["kv_cache_dtype"], str(row["head_size"]))
+        rows.append((*cell, engine, row["matrix"], row["engine_reasons"]))
     if answer["disagreements"]:
-        yield table
+        yield from aligned(rows)
 
 
 @command.command()
@@ -232,15 +229,6 @@ def propose_lines(answer: Mapping[str, Any]) -> Iterable[str]:
     """The patch, ready for the named file."""
     yield f"# for {answer['file']}"
     yield answer["patch"] or "# this report changes nothing"
-
-
-def _table(*heads: str) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    return table
 
 
 def _word(verdict: str) -> str:
