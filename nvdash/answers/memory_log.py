@@ -169,8 +169,9 @@ def measured_items(server: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def allocated_bytes(printed: Printed) -> int | None:
     """The cache's memory as the server stated it; None where it did not."""
-    pools = printed.pools()
-    return sum(pools) // 2 if pools else None
+    if printed.exact_bytes is not None or printed.available_gib is None:
+        return printed.exact_bytes
+    return int(printed.available_gib * GIB)
 
 
 def _formula_row(asked: MemoryQuestion, request: CacheRequest, printed: Printed) -> list[Row]:
