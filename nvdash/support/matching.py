@@ -50,7 +50,8 @@ class Outcome:
 
     def conditions(self) -> tuple[str, ...]:
         """What would have to be known or kept, in words."""
-        needs = self.statement.needs if self.statement and self.verdict == "conditional" else ()
+        stated = self.statement if self.statement and self.statement.verdict == "conditional" else None
+        needs = (stated.needs or filter(None, (stated.reason,))) if stated and self.verdict == "conditional" else ()
         wanted = [" and ".join(map(str, fit.open)) for fit in self.wanted]
         feared = [avoid(fit.open) for fit in self.feared]
         return tuple(dict.fromkeys([*needs, *wanted, *feared]))

@@ -107,3 +107,11 @@ def test_the_order_of_statements_does_not_matter(verdicts):
     rows = [row(f"s{number}", {}, verdict) for number, verdict in enumerate(verdicts)]
     worst = min(verdicts, key=RANK.__getitem__)
     assert outcome_of(rows, {}).verdict == outcome_of(rows[::-1], {}).verdict == worst
+
+
+def test_a_conditional_statement_lists_what_it_needs_or_else_its_reason():
+    needs = row("a", {}, "conditional", needs=["AITER switched on"], reason="depends on the environment")
+    assert outcome_of([needs], {}).conditions() == ("AITER switched on",)
+    assert outcome_of([row("a", {}, "conditional", reason="16 tokens per block")], {}).conditions() == (
+        "16 tokens per block",
+    )
