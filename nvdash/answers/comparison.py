@@ -59,7 +59,9 @@ def _set(found: MatchedSet) -> dict[str, Any]:
     """One matched set as JSON."""
     tasks = _quality(found)
     return {
-        "system": dict(found.system), "workload": found.workload, "plan": found.plan,
+        "system": dict(found.system),
+        "workload": found.workload,
+        "plan": found.plan,
         "controls": _controls(found),
         "rows": [{**row, "run_ids": [shown(run) for run in row["run_ids"]]} for row in table(found)],
         "missing": [CELL_LABELS[name] for name in CELLS if not any(name in found.four(phase) for phase in MEASURES)],
@@ -87,7 +89,7 @@ def _controls(found: MatchedSet) -> dict[str, Any]:
 def _quality(found: MatchedSet) -> list[dict[str, Any]]:
     """Per task what the cache and the weights cost, or which run is missing to tell."""
     cells = found.four("quality")
-    by_run = stored.quality_of([run for cell in cells.values() for run in cell.run_ids])
+    by_run = _with_samples([run for cell in cells.values() for run in cell.run_ids])
     rows = {name: [row for run in cell.run_ids for row in by_run[run]] for name, cell in cells.items()}
     apart = {}
     for pairs in quality.STEPS.values():
@@ -97,6 +99,15 @@ def _quality(found: MatchedSet) -> list[dict[str, Any]]:
     tasks = quality.by_task(rows, apart)
     long = {row["task"] for found_rows in rows.values() for row in found_rows if is_long_context(row)}
     return [{**task, "long_context": task["task"] in long} for task in tasks]
+
+
+def _with_samples(run_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The quality rows of runs, each with the scores of its single samples where they were handed in."""
+    by_run, samples = stored.quality_of(run_ids), stored.samples_of(run_ids)
+    return {
+        run: [{**row, "samples": samples.get((run, row["task"], row["metric"], row.get("filter")))} for row in rows]
+        for run, rows in by_run.items()
+    }
 
 
 def _long_context(tasks: Sequence[Mapping[str, Any]]) -> list[str]:

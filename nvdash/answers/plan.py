@@ -227,9 +227,18 @@ def _cell(row: Candidate, formats: Formats, misfit: str) -> dict[str, Any]:
     elif misfit:
         empty = misfit
     return {
-        "cell": row.cell, "label": LABELS[row.cell], "weights": weights, "cache": side, "checkpoint": checkpoint,
-        "verdict": row.verdict, "layer": row.layer, "reason": row.reason, "resolved_cache": row.resolved_cache,
-        "ready": not empty, "empty_because": empty, "known_to_run": row.verdict in VALID,
+        "cell": row.cell,
+        "label": LABELS[row.cell],
+        "weights": weights,
+        "cache": side,
+        "checkpoint": checkpoint,
+        "verdict": row.verdict,
+        "layer": row.layer,
+        "reason": row.reason,
+        "resolved_cache": row.resolved_cache,
+        "ready": not empty,
+        "empty_because": empty,
+        "known_to_run": row.verdict in VALID,
     }
 
 
@@ -254,8 +263,13 @@ def _jobs(
 def _script_row(job: Job) -> dict[str, Any]:
     name = f"{job.which}/{job.cell}.sh"
     return {
-        "set": job.which, "cell": job.cell, "label": LABELS[job.cell], "file": name,
-        "metadata": facts(job), "script": script(job), "reason": "",
+        "set": job.which,
+        "cell": job.cell,
+        "label": LABELS[job.cell],
+        "file": name,
+        "metadata": facts(job),
+        "script": script(job),
+        "reason": "",
     }
 
 
@@ -263,8 +277,13 @@ def _empty_rows(cells: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The cells that stay empty, so that nobody takes another run for them."""
     return [
         {
-            "set": which, "cell": cell["cell"], "label": cell["label"], "file": None, "metadata": {},
-            "script": None, "reason": cell["empty_because"],
+            "set": which,
+            "cell": cell["cell"],
+            "label": cell["label"],
+            "file": None,
+            "metadata": {},
+            "script": None,
+            "reason": cell["empty_because"],
         }
         for which in SETS
         for cell in cells
@@ -291,9 +310,11 @@ def _told(workload: Workload) -> dict[str, Any]:
 
 def _notes(engine: Engine, workload: Workload, request: Request) -> list[str]:
     """What a reader of the plan must know."""
-    short = [] if workload.context >= LONG_CONTEXT_TOKENS else [
-        f"The model takes too few tokens for a long-context task; it is asked at {workload.context:,} tokens."
-    ]
+    short = (
+        []
+        if workload.context >= LONG_CONTEXT_TOKENS
+        else [f"The model takes too few tokens for a long-context task; it is asked at {workload.context:,} tokens."]
+    )
     return [
         *short,
         f"Every server takes requests of up to {request.max_model_len:,} tokens.",

@@ -165,8 +165,13 @@ def _report_row(report: Report, rows: list[Measurement]) -> dict[str, Any]:
         parts.setdefault(row.part, []).append(row.as_dict())
     beside = [{"id": other.id, "title": other.title} for other in load_published() if other.id in report.beside]
     return {
-        "id": report.id, "title": report.title, "note": report.note, "beside": beside, "provenance": "report",
-        "sources": sorted({row.source for row in rows}), "parts": parts,
+        "id": report.id,
+        "title": report.title,
+        "note": report.note,
+        "beside": beside,
+        "provenance": "report",
+        "sources": sorted({row.source for row in rows}),
+        "parts": parts,
         "measurements": [row.as_dict() for row in rows],
     }
 

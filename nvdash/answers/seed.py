@@ -28,7 +28,8 @@ def load_once() -> None:
 
 @lru_cache(maxsize=8)
 def _load(place: Path) -> None:
-    from nvdash.answers.submission import read_upload, store_upload
+    from nvdash.answers.submission import store_upload
+    from nvdash.answers.upload import read_upload
 
     name = _name()
     if lifecycle.was_done("seed", name, place):

@@ -1,26 +1,21 @@
-"""From files to stored runs: recognise, show beside what is stored, ask for what is missing, store, undo."""
+"""From files to stored runs: show beside what is stored, ask for what is missing, store, undo."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from nvdash.answers.envelope import envelope
-from nvdash.answers.names import looked_up
-from nvdash.errors import NvdashError, Problems, UsageError
-from nvdash.readers.bundle import Bundle, FileReading, combine, read_file
-from nvdash.readers.record import plain_json
+from nvdash.answers.seed import load_once
+from nvdash.answers.upload import Upload, read_upload
+from nvdash.errors import Problems, UsageError
+from nvdash.readers.bundle import FileReading
 from nvdash.readers.smoke_report import SmokeReport
-from nvdash.readers.smoke_report import read as read_smoke
 from nvdash.store import adding, lifecycle, runs, smoke
-from nvdash.store.adding import FileMark, NewRun
+from nvdash.store.adding import NewRun
 from nvdash.store.columns import BY_NAME, KNOWN
-from nvdash.store.identity import run_id, shown
-from nvdash.store.values import typed
+from nvdash.store.identity import shown
 
-MARK_OF_A_SMOKE_REPORT = b'"nvdash.smoke/'
-HEAD = 4096
 COMPARED = (
     *("output_tok_s", "total_tok_s", "ttft_mean_ms", "tpot_mean_ms", "itl_mean_ms", "e2e_mean_ms"),
     *("prefill_tok_s", "decode_tok_s", "kv_tokens", "weights_gib", "kv_bytes_per_token"),
@@ -28,135 +23,11 @@ COMPARED = (
 """What the preview sets beside the nearest stored run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """The files of one submission, read: what can be stored, and what is left out."""
-
-    readings: tuple[FileReading, ...]
-    smoke: tuple[tuple[str, SmokeReport], ...]
-    bundle: Bundle
-    new: tuple[NewRun, ...]
-    typed: Mapping[str, Any]
-
-    @property
-    def refused(self) -> list[FileReading]:
-        """Files in no known format, damaged ones, and those over the limit."""
-        return [reading for reading in self.readings if reading.error]
-
-
-def read_upload(paths: Sequence[Path], typed_text: Mapping[str, str], sibling: Path | None = None) -> Upload:
-    """Read files of one run; typed fields are checked here, nothing is stored."""
-    said = {name: value for name, text in typed_text.items() if (value := typed(name, text)) is not None}
-    readings, reports = [], []
-    for path in dict.fromkeys(paths):
-        if _is_smoke(path):
-            try:
-                reports.append((path.name, read_smoke(path)))
-            except NvdashError as error:
-                readings.append(FileReading(str(path), error=error))
-        else:
-            readings.append(read_file(path))
-    bundle = combine(readings)
-    new = tuple(_new_runs(readings, bundle, *_cache_facts(readings, bundle, sibling)))
-    _refuse_overwriting(new, said)
-    return Upload(tuple(readings), tuple(reports), bundle, new, looked_up(said))
-
-
-def _is_smoke(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return MARK_OF_A_SMOKE_REPORT in file.read(HEAD)
-    except OSError:
-        return False
-
-
-def _cache_facts(
-    readings: Sequence[FileReading], bundle: Bundle, sibling: Path | None
-) -> tuple[dict[str, Any], list[str]]:
-    """What the server's own figures say of its cache, by a sibling or a config.json among the files; and a remark."""
-    from nvdash.answers.stored import judged, yardstick
-
-    config = next((Path(reading.file) for reading in readings if reading.format == "model-config"), None)
-    place, server = sibling or config, bundle.server
-    if not server.get("kv_cache_dtype_requested"):
-        return {}, []
-    found = judged(server, yardstick(place) if place else None)
-    facts = {
-        "cache_verdict": found["verdict"],
-        "kv_bytes_per_token": (found.get("observed") or {}).get("kv_bytes_per_token"),
-        "admitted_sequences": server.get("running_max") or None,
-    }
-    remarks = [found["reason"]] if found["verdict"] == "trap" else []
-    return {name: value for name, value in facts.items() if value is not None}, remarks
-
-
-def _refuse_overwriting(new: Iterable[NewRun], said: Mapping[str, Any]) -> None:
-    """A measured value of a file is not typed over."""
-    for run in new:
-        for name, value in said.items():
-            before = run.values.get(name)
-            if before is not None and before != value and name in BY_NAME and BY_NAME[name].role == "metric":
-                raise lifecycle.measured(name, before)
-
-
-def _new_runs(
-    readings: Sequence[FileReading], bundle: Bundle, cache: Mapping[str, Any], remarks: Sequence[str]
-) -> Iterable[NewRun]:
-    """The runs of a bundle; the id comes from the result file alone, the values from all files."""
-    filled = iter(bundle.runs)
-    for reading in readings:
-        if reading.error:
-            continue
-        mark = _mark(reading)
-        for number, raw in enumerate(reading.runs):
-            values = plain_json({**next(filled).values, "format": reading.format})
-            texts = [*remarks, *(w.text for w in reading.warnings if w.run in (None, number))]
-            yield _new_run(run_id(plain_json(raw.values)), {**values, **cache}, mark, bundle, texts)
-        if not reading.runs:
-            yield from _side_run(reading, bundle, cache, mark, remarks)
-
-
-def _side_run(
-    reading: FileReading, bundle: Bundle, cache: Mapping[str, Any], mark: FileMark, remarks: Sequence[str]
-) -> Iterable[NewRun]:
-    """A file without a benchmark run: quality rows, kernel rows, or a server's own figures when they stand alone."""
-    quality, kernels = [row.as_dict() for row in reading.quality], [row.as_dict() for row in reading.kernels]
-    kind = "quality" if quality else "kernels" if kernels else "server"
-    if kind == "server" and (not reading.server or bundle.runs or reading.format == "model-config"):
-        return
-    own = plain_json(dict(reading.server))
-    values = {name: value for name, value in plain_json(dict(bundle.server)).items() if name in KNOWN}
-    values.pop("max_concurrency", None)  # the engine's own figure; in a run the word means the client's limit
-    values |= {"kind": kind, "format": reading.format, **(cache if kind == "server" else {})}
-    texts = [*(remarks if kind == "server" else ()), *(warning.text for warning in reading.warnings)]
-    identity = run_id({"kind": kind, **own}, quality, kernels)
-    run = _new_run(identity, values, mark, bundle, texts)
-    yield NewRun(run.run_id, run.values, mark, quality, kernels, run.provenance, run.warnings)
-
-
-def _new_run(
-    identity: str, values: Mapping[str, Any], mark: FileMark, bundle: Bundle, texts: Sequence[str]
-) -> NewRun:
-    """One run with its names looked up and the file behind every value that another file gave."""
-    named = looked_up(values)
-    came_from = {name: bundle.provenance.get(name, mark.name) for name in named if name in bundle.provenance}
-    contradictions = [warning.text for warning in bundle.warnings if warning.code == "contradiction"]
-    return NewRun(identity, named, mark, (), (), came_from, tuple(dict.fromkeys([*texts, *contradictions])))
-
-
-def _mark(reading: FileReading) -> FileMark:
-    """The file as a submission remembers it: base name, format, digest and size."""
-    path, digest = Path(reading.file), sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return FileMark(path.name, str(reading.format), digest.hexdigest(), path.stat().st_size)
-
-
 def preview(
     paths: Sequence[Path], typed_text: Mapping[str, str] | None = None, sibling: Path | None = None
 ) -> dict[str, Any]:
     """What a submission would do: files recognised, each run beside the nearest stored one, gaps; stores nothing."""
+    load_once()
     upload = read_upload(paths, typed_text or {}, sibling)
     question = {"files": [Path(path).name for path in paths], "set": dict(typed_text or {})}
     return envelope(
@@ -192,14 +63,20 @@ def _beside(run: NewRun, said: Mapping[str, Any]) -> dict[str, Any]:
     near = nearest(values, run.run_id)
     rows = [
         {
-            "metric": name, "label": BY_NAME[name].label, "this": values.get(name), "nearest": (near or {}).get(name),
+            "metric": name,
+            "label": BY_NAME[name].label,
+            "this": values.get(name),
+            "nearest": (near or {}).get(name),
             "ratio": _ratio(values.get(name), (near or {}).get(name)),
         }
         for name in COMPARED
         if values.get(name) is not None
     ]
     return {
-        "run_id": shown(run.run_id), "values": values, "provenance": dict(run.provenance), "rows": rows,
+        "run_id": shown(run.run_id),
+        "values": values,
+        "provenance": dict(run.provenance),
+        "rows": rows,
         "quality": list(run.quality),
         "already_stored": is_stored(run.run_id),
         "nearest": None if near is None else {"run_id": shown(near["run_id"]), "differs_in": near["differs_in"]},
@@ -239,7 +116,8 @@ def _gaps(upload: Upload) -> list[dict[str, str]]:
 
 def _warnings(upload: Upload) -> list[str]:
     """Remarks on the files, and what is typed against what a file says."""
-    found = [warning.text for warning in upload.bundle.warnings]
+    with_scores = any(run.samples for run in upload.new)
+    found = [w.text for w in upload.bundle.warnings if not (w.code == "samples" and with_scores)]
     for run in upload.new:
         for name, value in upload.typed.items():
             before = run.values.get(name)
@@ -298,6 +176,9 @@ def store_upload(upload: Upload, *, bring_back: bool = True) -> Change:
     for changes in (_complete(new, result.duplicates), _revise(new, upload.typed)):
         for run, fields in changes.items():
             revised.setdefault(run, set()).update(fields)
+    for item in new:
+        if item.run_id in result.duplicates and lifecycle.attach(item.run_id, item.samples):
+            revised.setdefault(item.run_id, set()).add("samples")
     return Change(result, revised, smoke.add_smoke(_smoke_rows(upload)) if upload.smoke else ([], []))
 
 

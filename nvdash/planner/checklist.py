@@ -54,6 +54,11 @@ def _row(
     ]
     done = f"{min(len(found), workload.repeats)} of {workload.repeats} repeats"
     return {
-        "set": which, "cell": cell, "label": LABELS[cell], "concurrency": load, "done": done,
-        "complete": len(found) >= workload.repeats, "run_ids": found,
+        "set": which,
+        "cell": cell,
+        "label": LABELS[cell],
+        "concurrency": load,
+        "done": done,
+        "complete": len(found) >= workload.repeats,
+        "run_ids": found,
     }

@@ -7,8 +7,10 @@ from nvdash.planner.values import LABELS, Job
 
 PREFIX_STATE = "off"
 METADATA_WORDS = {
-    "kv_cache_dtype_requested": "kv_cache_dtype", "enable_prefix_caching": "prefix_caching",
-    "isl_target": "input_len", "osl_target": "output_len",
+    "kv_cache_dtype_requested": "kv_cache_dtype",
+    "enable_prefix_caching": "prefix_caching",
+    "isl_target": "input_len",
+    "osl_target": "output_len",
 }
 """How the users of a client write what the normal form names otherwise."""
 
@@ -24,10 +26,20 @@ def facts(job: Job) -> dict[str, str]:
     """What the upload must say of the run, in the words of the normal form; the GPU's name comes from its driver."""
     request, load = job.request, job.workload
     known = {
-        "model": job.checkpoint, "framework": job.engine.framework, "version": request.release,
-        "gpu_count": str(request.gpu_count), "tp": str(request.tp), "pp": str(request.pp), "dp": "1", "ep": "1",
-        "dcp": str(request.dcp), "weight_format": job.weights, "kv_cache_dtype_requested": job.cache,
-        "spec_method": "none", "workload": load.name, "tag": job.which,
+        "model": job.checkpoint,
+        "framework": job.engine.framework,
+        "version": request.release,
+        "gpu_count": str(request.gpu_count),
+        "tp": str(request.tp),
+        "pp": str(request.pp),
+        "dp": "1",
+        "ep": "1",
+        "dcp": str(request.dcp),
+        "weight_format": job.weights,
+        "kv_cache_dtype_requested": job.cache,
+        "spec_method": "none",
+        "workload": load.name,
+        "tag": job.which,
     }
     if not load.requests:
         known |= {"dataset": "random", "isl_target": str(load.isl), "osl_target": str(load.osl)}
@@ -86,7 +98,7 @@ def _serve(job: Job) -> str:
         [
             f'{line} > "$OUT/server.log" 2>&1 &',
             "SERVER=$!",
-            "trap 'kill \"$SERVER\" 2>/dev/null; wait \"$SERVER\" 2>/dev/null || true' EXIT",
+            'trap \'kill "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null || true\' EXIT',
             'until curl -fsS "http://127.0.0.1:$PORT/health" > /dev/null 2>&1; do',
             '  kill -0 "$SERVER" 2>/dev/null || { tail -n 20 "$OUT/server.log" >&2; exit 1; }',
             "  sleep 2",

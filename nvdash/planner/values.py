@@ -8,7 +8,10 @@ from typing import Any
 CELLS = ("wide", "weights", "cache", "both")
 DEPLOYED = "deployed"
 LABELS = {
-    "wide": "Wide weights, wide cache", "weights": "Weights only", "cache": "Cache only", "both": "Both",
+    "wide": "Wide weights, wide cache",
+    "weights": "Weights only",
+    "cache": "Cache only",
+    "both": "Both",
     DEPLOYED: "As deployed",
 }
 SETS = {

@@ -15,6 +15,7 @@ from nvdash.store.values import stored
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+
 def _table(columns: str) -> dict[str, str]:
     """Column names and types of a table from their SQL."""
     return dict(column.split() for column in columns.split(", "))
@@ -28,6 +29,7 @@ SIDE_TABLES = {
         "chat_template_sha VARCHAR, fewshot_as_multiturn BOOLEAN, context BIGINT"
     ),
     "kernels": _table("run_id VARCHAR, name VARCHAR, calls BIGINT, time_us DOUBLE, share_pct DOUBLE"),
+    "samples": _table("run_id VARCHAR, task VARCHAR, metric VARCHAR, filter VARCHAR, sample VARCHAR, score DOUBLE"),
     "submissions": _table(
         "submitted_at TIMESTAMP, run_id VARCHAR, file VARCHAR, format VARCHAR, sha256 VARCHAR, bytes BIGINT"
     ),
@@ -57,6 +59,7 @@ class NewRun:
     file: FileMark
     quality: Sequence[Mapping[str, Any]] = ()
     kernels: Sequence[Mapping[str, Any]] = ()
+    samples: Sequence[Mapping[str, Any]] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     source: str = "run"
@@ -127,7 +130,7 @@ def _rows(run: NewRun, now: str) -> Iterator[tuple[str, dict[str, Any]]]:
         else:
             yield "extras", extra_row(run.run_id, name, value)
     yield "runs", wide
-    for table, rows in (("quality", run.quality), ("kernels", run.kernels)):
+    for table, rows in (("quality", run.quality), ("kernels", run.kernels), ("samples", run.samples)):
         known = SIDE_TABLES[table]
         for row in rows:
             yield table, {"run_id": run.run_id, **{k: v for k, v in row.items() if k in known and v is not None}}

@@ -41,6 +41,17 @@ def complete(
     return done
 
 
+def attach(run_id: str, samples: Sequence[Mapping[str, Any]], path: Path | None = None) -> bool:
+    """Give a stored run the scores of its single samples, unless it has some; says whether it did."""
+    with writing(path) as connection:
+        query = "SELECT count(*) FROM samples WHERE run_id = ?"
+        if not samples or connection.execute(query, [run_id]).fetchall()[0][0]:
+            return False
+        values = [[run_id, *(row.get(name) for name in list(SIDE_TABLES["samples"])[1:])] for row in samples]
+        connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?)", values)
+        return True
+
+
 def _row(connection: "DuckDBPyConnection", run_id: str) -> dict[str, Any]:
     return as_dicts(connection, "SELECT * FROM runs WHERE run_id = ?", [run_id])[0]
 

@@ -68,10 +68,15 @@ def _shown(report: Mapping[str, Any]) -> dict[str, Any]:
     """What all observations of a report share; only the stages that were exercised count."""
     tested = (name for name, stage in (report.get("stages") or {}).items() if stage.get("tested", True))
     return {
-        "run": str(report["smoke_id"])[:8], "framework": str(report["framework"]),
-        "release": str(report["release"]), "arch": str(report["arch"]), "stages": tuple(tested),
-        "reason": report.get("reason") or None, "flashinfer": (report.get("environment") or {}).get("flashinfer"),
-        "weights": _said(report, "weights"), "backend": _said(report, "backend"),
+        "run": str(report["smoke_id"])[:8],
+        "framework": str(report["framework"]),
+        "release": str(report["release"]),
+        "arch": str(report["arch"]),
+        "stages": tuple(tested),
+        "reason": report.get("reason") or None,
+        "flashinfer": (report.get("environment") or {}).get("flashinfer"),
+        "weights": _said(report, "weights"),
+        "backend": _said(report, "backend"),
         "kv_cache_dtype": _asked_dtype(report),
     }
 

@@ -89,6 +89,21 @@ def quality_of(run_ids: Sequence[str], path: Path | None = None) -> dict[str, li
     return rows
 
 
+Scored = tuple[str, str, str, str | None]
+"""Run, task, metric and filter of a score."""
+
+
+def samples_of(run_ids: Sequence[str], path: Path | None = None) -> dict[Scored, dict[str, float]]:
+    """Scores of single samples by what was scored."""
+    found: dict[Scored, dict[str, float]] = {}
+    query = "SELECT run_id, task, metric, filter, sample, score FROM samples"
+    with reading(path) as connection:
+        rows = connection.execute(f"{query} WHERE run_id IN (SELECT unnest(?::VARCHAR[]))", [list(run_ids)]).fetchall()
+    for run_id, task, metric, name, sample, score in rows:
+        found.setdefault((run_id, task, metric, name), {})[sample] = score
+    return found
+
+
 def resolve(connection: "DuckDBPyConnection", run_id: str) -> str:
     """The whole id for its first digits; an unknown or ambiguous beginning is refused."""
     given = run_id.strip().lower()

@@ -133,12 +133,10 @@ def _struct(headers: Iterable[str], known: dict[str, str]) -> str:
     return "{" + ", ".join(f"'{header}': '{kind}'" for header, kind in named) + "}"
 
 
-def _incoming(
-    connection: "DuckDBPyConnection", file: Path, source: str, known: dict[str, str], form: str
-) -> str:
+def _incoming(connection: "DuckDBPyConnection", file: Path, source: str, known: dict[str, str], form: str) -> str:
     """The query that turns headers into columns; a header that is no column is refused."""
     taken = {}
-    for (header, *_) in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall():
+    for header, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall():
         name = header.split(" [")[0]
         if name not in known:
             raise UsageError(str(file), "columns of the store", f"found {header[:60]!r}", did_you_mean(name, known))

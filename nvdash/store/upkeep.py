@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from nvdash.store.adding import SIDE_TABLES
 from nvdash.store.connection import exclusive, reading, store_path, upgrade
 from nvdash.store.migrations import back_up, bring_up
 
-TABLES = ("runs", "extras", "quality", "kernels", "smoke", "revisions", "submissions", "audit")
+TABLES = ("runs", *SIDE_TABLES, "smoke", "revisions", "audit")
 
 
 def status(path: Path | None = None) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def maintain(path: Path | None = None) -> dict[str, Any]:
         connection.execute("ANALYZE")
         orphans = {
             table: connection.execute(f"SELECT count(*) FROM {table} ANTI JOIN runs USING (run_id)").fetchall()[0][0]
-            for table in ("extras", "quality", "kernels", "revisions", "submissions")
+            for table in ("revisions", *SIDE_TABLES)
         }
     return {"path": str(place), "bytes_before": before, "bytes_after": place.stat().st_size, "orphans": orphans}
 

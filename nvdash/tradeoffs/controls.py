@@ -20,11 +20,20 @@ SPOILS: dict[str, tuple[str, ...]] = {
 }
 """The controls that may differ inside a set, with the phases that lose their ratio when they do."""
 LABELS = {
-    "model_base": "model", "gpu": "GPU", "gpu_count": "number of GPUs", "parallelism": "parallelism",
-    "framework": "framework", "version": "framework release", "workload": "workload",
-    "attention_backend": "attention backend", "scheduler": "scheduler settings",
-    "prefix_cache": "prefix-cache state", "gpu_memory_utilization": "GPU memory utilisation",
-    "speculative": "speculative decoding", "weight_format": "weight format", "kv_cache_dtype": "KV-cache dtype",
+    "model_base": "model",
+    "gpu": "GPU",
+    "gpu_count": "number of GPUs",
+    "parallelism": "parallelism",
+    "framework": "framework",
+    "version": "framework release",
+    "workload": "workload",
+    "attention_backend": "attention backend",
+    "scheduler": "scheduler settings",
+    "prefix_cache": "prefix-cache state",
+    "gpu_memory_utilization": "GPU memory utilisation",
+    "speculative": "speculative decoding",
+    "weight_format": "weight format",
+    "kv_cache_dtype": "KV-cache dtype",
 }
 SCHEDULERS = {
     "vllm": ("max_num_seqs", "max_num_batched_tokens", "enable_chunked_prefill"),
@@ -33,8 +42,17 @@ SCHEDULERS = {
 }
 UTILISATION = {"vllm": "gpu_memory_utilization", "sglang": "mem_fraction_static", "tensorrt-llm": "kv_memory_percent"}
 ONE_NAME = {
-    "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "f16": "fp16", "float": "fp32", "float32": "fp32",
-    "fp8": "fp8_e4m3", "none": None, "auto": None, "unknown": None, "": None,
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "f16": "fp16",
+    "float": "fp32",
+    "float32": "fp32",
+    "fp8": "fp8_e4m3",
+    "none": None,
+    "auto": None,
+    "unknown": None,
+    "": None,
 }
 """Spellings of one format; a word that says nothing is unknown."""
 WIDE = frozenset({"bf16", "fp16", "fp32"})

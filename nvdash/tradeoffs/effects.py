@@ -12,8 +12,11 @@ PRECISION = "precision"
 BOTH = "precision and admission together"
 NOT_COMPARABLE = "not comparable"
 OBSERVED_LABELS = {
-    "running_avg": "running requests", "preemptions": "preemptions", "prefix_hit_rate": "prefix-cache hit rate",
-    "isl_mean": "input tokens per request", "osl_mean": "output tokens per request",
+    "running_avg": "running requests",
+    "preemptions": "preemptions",
+    "prefix_hit_rate": "prefix-cache hit rate",
+    "isl_mean": "input tokens per request",
+    "osl_mean": "output tokens per request",
 }
 SPEED = ("prefill", "decode")
 
@@ -70,8 +73,14 @@ def effect(first: Cell, second: Cell, phase: str, measure: str) -> dict[str, Any
         "from": getattr(first, axis),
         "to": getattr(second, axis),
         "held": {held: getattr(first, held)},
-        "phase": phase, "measure": measure, "before": before.as_dict(), "after": after.as_dict(),
-        "ratio": None, "relative_error": None, "label": NOT_COMPARABLE, "because": "",
+        "phase": phase,
+        "measure": measure,
+        "before": before.as_dict(),
+        "after": after.as_dict(),
+        "ratio": None,
+        "relative_error": None,
+        "label": NOT_COMPARABLE,
+        "because": "",
     }
     stands_in_the_way = obstacles(first, second, phase)
     if stands_in_the_way or not before.mean:
@@ -109,8 +118,12 @@ def interaction(cells: Mapping[str, Cell], phase: str, measure: str) -> dict[str
     error = _together(*known.values())
     value = joined / alone
     return {
-        "phase": phase, "measure": measure, "cache_effect_at_wide_weights": alone,
-        "cache_effect_at_narrow_weights": joined, "value": value, "relative_error": error,
+        "phase": phase,
+        "measure": measure,
+        "cache_effect_at_wide_weights": alone,
+        "cache_effect_at_narrow_weights": joined,
+        "value": value,
+        "relative_error": error,
         "finding": _finding(value, error),
     }
 

@@ -8,8 +8,8 @@ from typing import Any
 from nvdash.tradeoffs.controls import Axes, axes, controls
 
 MEASURES: dict[str, tuple[str, ...]] = {
-    "prefill": ("prefill_tok_s", "input_tok_s", "ttft_mean_ms", "ttft_p50_ms"),
-    "decode": ("decode_tok_s", "output_tok_s", "tpot_mean_ms", "tpot_p50_ms", "itl_mean_ms"),
+    "prefill": ("prefill_tok_s", "ttft_mean_ms", "ttft_p50_ms"),
+    "decode": ("decode_tok_s", "output_tok_s_per_user", "output_tok_s", "tpot_mean_ms", "tpot_p50_ms", "itl_mean_ms"),
     "capacity": ("kv_tokens", "kv_bytes_per_token", "weights_gib", "model_bytes", "admitted_sequences"),
 }
 """What is compared, phase by phase; prefill and decode are never one number."""

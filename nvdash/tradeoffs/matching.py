@@ -12,8 +12,10 @@ from nvdash.tradeoffs.groups import MEASURES, Group
 NARROW = "nvfp4"
 CELLS = ("wide", "weights", "cache", "both")
 CELL_LABELS = {
-    "wide": "Wide weights, wide cache", "weights": "Weights only",
-    "cache": "Cache only", "both": "Both",
+    "wide": "Wide weights, wide cache",
+    "weights": "Weights only",
+    "cache": "Cache only",
+    "both": "Both",
 }
 UNKNOWN_AXES = {"weights": "weight_format", "cache": "kv_cache_dtype"}
 
@@ -33,8 +35,10 @@ class MatchedSet:
         cells = self.cells.get(phase, {})
         wide_weights, wide_cache = _wide(key[0] for key in cells), _wide(key[1] for key in cells)
         places = {
-            "wide": (wide_weights, wide_cache), "weights": (NARROW, wide_cache),
-            "cache": (wide_weights, NARROW), "both": (NARROW, NARROW),
+            "wide": (wide_weights, wide_cache),
+            "weights": (NARROW, wide_cache),
+            "cache": (wide_weights, NARROW),
+            "both": (NARROW, NARROW),
         }
         return {name: cells[place] for name, place in places.items() if place in cells}
 

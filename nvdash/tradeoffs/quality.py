@@ -15,8 +15,10 @@ SIGNIFICANT = 2.0
 STEPS = {"cache": (("wide", "cache"), ("weights", "both")), "weights": (("wide", "weights"), ("cache", "both"))}
 """The pairs of cells that differ in one precision: at wide formats of the other axis first."""
 CELL_WORDS = {
-    "wide": "wide weights with wide cache", "weights": "NVFP4 weights with wide cache",
-    "cache": "wide weights with NVFP4 cache", "both": "NVFP4 weights with NVFP4 cache",
+    "wide": "wide weights with wide cache",
+    "weights": "NVFP4 weights with wide cache",
+    "cache": "wide weights with NVFP4 cache",
+    "both": "NVFP4 weights with NVFP4 cache",
 }
 
 
@@ -54,6 +56,12 @@ def paired_delta(first: Mapping[str, float], second: Mapping[str, float]) -> Del
     return Delta(mean, math.sqrt(variance / len(gaps)), len(gaps), paired=True)
 
 
+def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> Delta:
+    """Pair by pair where both rows bring their samples, else as independent scores."""
+    one, other = first.get("samples") or {}, second.get("samples") or {}
+    return paired_delta(one, other) if len(set(one) & set(other)) > 1 else delta(first, second)
+
+
 def comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """What keeps two rows of one task apart; empty when they may be compared."""
     found = []
@@ -87,7 +95,10 @@ def _task(
     costs = {axis: _cost(axis, scores, apart) for axis in STEPS}
     shown = ("value", "stderr", "n_effective")
     return {
-        "task": key[0], "metric": key[1], "filter": key[2], "costs": costs,
+        "task": key[0],
+        "metric": key[1],
+        "filter": key[2],
+        "costs": costs,
         "scores": {cell: {name: row.get(name) for name in shown} for cell, row in scores.items()},
         "sentence": attribution(key[1], scores, costs),
     }
@@ -101,7 +112,10 @@ def pooled(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     errors = [row.get("stderr") for row in alike]
     known = [float(error) for error in errors if error is not None]
     stderr = math.hypot(*known) / len(alike) if len(known) == len(alike) else None
-    return {**rows[0], "value": math.fsum(row["value"] for row in alike) / len(alike), "stderr": stderr}
+    if len(alike) == 1:
+        return alike[0]
+    value = math.fsum(row["value"] for row in alike) / len(alike)
+    return {**rows[0], "samples": None, "value": value, "stderr": stderr}
 
 
 def _cost(
@@ -116,10 +130,15 @@ def _cost(
         unlike = ", ".join(f"{name} differs or is unknown" for name in comparable(first, second))
         because = apart.get(pair) or unlike
         if not because:
-            found = delta(first, second)
+            found = _difference(first, second)
             return {
-                "from": pair[0], "to": pair[1], "delta": found.value, "stderr": found.stderr,
-                "n": found.n, "paired": found.paired, "shown_to_be_real": found.shown_to_be_real,
+                "from": pair[0],
+                "to": pair[1],
+                "delta": found.value,
+                "stderr": found.stderr,
+                "n": found.n,
+                "paired": found.paired,
+                "shown_to_be_real": found.shown_to_be_real,
             }
     return {"from": None, "to": None, "delta": None, "because": because} if because else None
 
@@ -144,7 +163,7 @@ def _untold(rows: Mapping[str, Any], costs: Mapping[str, Any], told: Mapping[str
 
 
 def _verb(metric: str, cost: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """"costs 2.1 ± 0.6 points", or the change where nobody said which way is better."""
+    """ "costs 2.1 ± 0.6 points", or the change where nobody said which way is better."""
     unit = " points" if metric in FRACTIONS else ""
     factor = 100.0 if metric in FRACTIONS else 1.0
     better = rows[cost["to"]].get("higher_is_better")
@@ -153,7 +172,8 @@ def _verb(metric: str, cost: Mapping[str, Any], rows: Mapping[str, Mapping[str, 
         return f"changes it by {cost['delta'] * factor:+.3g}{error}{unit}".replace("-", "−")
     lost = -cost["delta"] if better else cost["delta"]
     verb = "costs" if lost >= 0 else "gains"
-    return f"{verb} {abs(lost) * factor:.3g}{error}{unit}"
+    how = f" (paired over {cost['n']} samples)" if cost["paired"] else ""
+    return f"{verb} {abs(lost) * factor:.3g}{error}{unit}{how}"
 
 
 def _too_small(metric: str, costs: Any) -> str:

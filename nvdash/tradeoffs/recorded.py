@@ -7,7 +7,7 @@ NOT_MEASURED = "not measured"
 WEIGHTS = {
     "checkpoint bytes": ("model_bytes",),
     "loaded GPU memory": ("weights_gib",),
-    "prefill throughput": ("prefill_tok_s", "input_tok_s"),
+    "prefill throughput": ("prefill_tok_s",),
     "decode throughput": ("decode_tok_s", "output_tok_s"),
     "task quality": ("quality",),
 }

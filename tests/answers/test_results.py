@@ -182,7 +182,7 @@ def test_compare_finds_the_four_configurations(four):
     assert ratios["weights", "bf16"] == pytest.approx(0.5)
     assert {row["label"] for row in found["effects"]} == {"precision and admission together"}
     assert found["sentences"][-1].endswith("long-context quality: not measured")
-    assert found["recorded"]["wide"]["weights"]["headline"] == "Weights: 2 of 5 recorded"
+    assert found["recorded"]["wide"]["weights"]["headline"] == "Weights: 1 of 5 recorded"
 
 
 def test_withdrawing_a_control_names_the_comparison_that_loses_it(four):
@@ -278,6 +278,62 @@ def test_the_seed_is_stored_once_and_stays_withdrawn(monkeypatch):
     results.withdraw(rows[0]["run_id"], "not mine")
     seed._load.cache_clear()
     assert results.runs()["total"] == 4
+
+
+def quality_files(folder, name, scores):
+    """Results and samples of lm-evaluation-harness for three questions."""
+    mean = sum(scores) / len(scores)
+    row = {"exact_match,strict-match": mean, "exact_match_stderr,strict-match": 0.3}
+    results = {
+        "results": {"gsm8k": row}, "configs": {"gsm8k": {}}, "versions": {"gsm8k": 3.0}, "n-shot": {"gsm8k": 5},
+        "n-samples": {"gsm8k": {"original": 3, "effective": 3}}, "model_name": name,
+        "higher_is_better": {"gsm8k": {"exact_match": True}},
+    }
+    folder.mkdir()
+    (folder / "results_1.json").write_text(json.dumps(results))
+    lines = [
+        {"doc_id": n, "doc_hash": f"h{n}", "filter": "strict-match", "metrics": ["exact_match"], "exact_match": score}
+        | {"doc": {"question": "SECRET"}, "filtered_resps": ["x"], "resps": [["SECRET"]]}
+        for n, score in enumerate(scores)
+    ]
+    samples = folder / "samples_gsm8k_2026-06-07T20-15-51.136059.jsonl"
+    samples.write_text("\n".join(map(json.dumps, lines)))
+    return folder / "results_1.json", samples
+
+
+def test_samples_make_a_quality_difference_paired(tmp_path):
+    for name, cache, scores in (("wide", "bf16", [1.0, 1.0, 0.0]), ("cache", "nvfp4", [1.0, 0.0, 0.0])):
+        typed = {**SERVED, "weight_format": "bf16", "kv_cache_dtype_resolved": cache}
+        submission.submit(quality_files(tmp_path / name, name, scores), typed)
+    (found,) = comparison.compare({"model": "Qwen/Qwen3-8B"})["matched_sets"]
+    (task,) = found["quality"]
+    cost = task["costs"]["cache"]
+    # gaps 0, -1, 0: mean -1/3, sample variance 1/3, error sqrt(1/9)
+    assert (cost["paired"], cost["n"]) == (True, 3)
+    assert cost["delta"] == pytest.approx(-1 / 3)
+    assert cost["stderr"] == pytest.approx(1 / 3)
+
+
+def test_samples_handed_in_later_join_their_run_and_hold_no_text(tmp_path):
+    result, samples = quality_files(tmp_path / "q", "q", [1.0, 0.0, 1.0])
+    first = submission.submit([result])
+    later = submission.submit([result, samples])
+    assert later["duplicates"] == first["added"]
+    assert later["revised"] == {first["added"][0]: ["samples"]}
+    assert results.export("csv", tmp_path / "out")["rows"]["samples.csv"] == 3
+    assert not any("SECRET" in path.read_text() for path in (tmp_path / "out").iterdir())
+
+
+def test_what_follows_by_definition_says_so(tmp_path):
+    (run_id,) = submission.submit([bench(tmp_path, "x", mean_tpot_ms=20.0)])["added"]
+    run = results.run(run_id)
+    assert run["output_tok_s_per_user"] == 50.0
+    assert run["provenance"]["output_tok_s_per_user"] == "derived: 1000 / tpot_mean_ms"
+    assert "prefill_tok_s" not in run
+    prefill = bench(tmp_path, "y", total_output_tokens=24, mean_tpot_ms=0.0, output_throughput=25.8)
+    run = results.run(submission.submit([prefill])["added"][0])
+    assert run["prefill_tok_s"] == run["input_tok_s"]
+    assert "output_tok_s_per_user" not in run
 
 
 def test_a_reading_of_nothing_to_store_is_refused(tmp_path):

@@ -171,7 +171,7 @@ FAKES = {
         while [ "$1" != --result-dir ]; do shift; done
         echo '{}' > "$2/bench.json"
     """,
-    "nvdash": "printf '%s\\n' \"$*\" >> \"$LOG/submitted\"",
+    "nvdash": 'printf \'%s\\n\' "$*" >> "$LOG/submitted"',
 }
 
 

@@ -20,8 +20,8 @@ def store(tmp_path, monkeypatch):
 def new_run():
     """A function from measured values to a run that can be stored."""
 
-    def make(quality=(), kernels=(), **values):
+    def make(quality=(), kernels=(), samples=(), **values):
         stated = {"model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "B200", "output_tok_s": 100.0} | values
-        return NewRun(run_id(stated, quality, kernels), stated, FILE, quality, kernels)
+        return NewRun(run_id(stated, quality, kernels), stated, FILE, quality, kernels, samples)
 
     return make

@@ -15,7 +15,11 @@ def test_a_run_comes_back_as_it_was_measured(store, new_run):
     run = new_run(
         quality=[{"task": "gsm8k", "metric": "exact_match", "filter": "strict-match", "value": 0.97, "n_shot": 5}],
         kernels=[{"name": "fmha", "calls": 12, "time_us": 34.5}],
-        request_rate_rps="inf", ttft_mean_ms=39.8, enable_prefix_caching=False, case="odd", tp=1,
+        request_rate_rps="inf",
+        ttft_mean_ms=39.8,
+        enable_prefix_caching=False,
+        case="odd",
+        tp=1,
     )
     assert adding.add([run]).added == (run.run_id,)
     stored = runs.get(shown(run.run_id))

@@ -9,8 +9,15 @@ from nvdash.store import smoke
 from nvdash.store.observations import is_cuda_pass, observed
 
 REPORT = {
-    "engine": "vllm", "framework": "vllm", "release": "0.33.0", "arch": "sm120", "verdict": "pass", "layer": None,
-    "reason": "", "requested": {"kv_cache_dtype": "nvfp4", "backend": None}, "environment": {"device": "cuda"},
+    "engine": "vllm",
+    "framework": "vllm",
+    "release": "0.33.0",
+    "arch": "sm120",
+    "verdict": "pass",
+    "layer": None,
+    "reason": "",
+    "requested": {"kv_cache_dtype": "nvfp4", "backend": None},
+    "environment": {"device": "cuda"},
     "resolved": {"kv_cache_dtype": "nvfp4", "backend": "FLASHINFER", "weights": "bf16"},
     "stages": {"kv_write": {"tested": True}, "prefill": {"tested": True}, "decode": {"tested": False}},
     "scope": {"layers": [{"kind": "gqa", "head_size": 128, "value_head_size": 128}], "graphs": ["eager", "default"]},

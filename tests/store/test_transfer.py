@@ -16,7 +16,10 @@ EVIL = "=cmd|' /C calc'!A0"
 def filled(store, new_run):
     """A store with one run of every kind of trouble."""
     trouble = new_run(model=EVIL, gpu="'quoted", label="", request_rate_rps="inf", chunked_prefill_size=-1, odd="\t+1")
-    plain = new_run(quality=[{"task": "-x", "metric": "acc", "value": 0.5, "higher_is_better": True}])
+    plain = new_run(
+        samples=[{"task": "-x", "metric": "acc", "filter": "none", "sample": "ab", "score": 1.0}],
+        quality=[{"task": "-x", "metric": "acc", "value": 0.5, "higher_is_better": True}],
+    )
     adding.add([trouble, plain])
     lifecycle.revise([plain.run_id], {"weight_format": "nvfp4"}, "typed")
     lifecycle.withdraw(trouble.run_id, "@later")
@@ -25,7 +28,9 @@ def filled(store, new_run):
 
 
 def everything():
-    return [runs.get(run["run_id"]) for run in runs.find(withdrawn=True)], smoke.smoke_reports()
+    found = runs.find(withdrawn=True)
+    samples = runs.samples_of([run["run_id"] for run in found])
+    return [runs.get(run["run_id"]) for run in found], samples, smoke.smoke_reports()
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
@@ -100,8 +105,9 @@ def edit(folder, before, after):
 def test_an_export_of_a_newer_schema_is_refused(filled, tmp_path):
     transfer.export(tmp_path / "out", "json")
     manifest = tmp_path / "out" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 9'))
-    with pytest.raises(StoreError, match="schema 9"):
+    told = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**told, "schema": 99}))
+    with pytest.raises(StoreError, match="schema 99"):
         transfer.import_(tmp_path / "out")
 
 

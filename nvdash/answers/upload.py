@@ -1,0 +1,177 @@
+"""The files of one submission, read: recognised, put together, names looked up; nothing is stored here."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from nvdash.answers.names import looked_up
+from nvdash.errors import NvdashError
+from nvdash.readers.bundle import Bundle, FileReading, combine, read_file
+from nvdash.readers.record import plain_json
+from nvdash.readers.samples import FORMAT as SAMPLES
+from nvdash.readers.samples import read_samples, task_of
+from nvdash.readers.smoke_report import SmokeReport
+from nvdash.readers.smoke_report import read as read_smoke
+from nvdash.store import lifecycle
+from nvdash.store.adding import FileMark, NewRun
+from nvdash.store.columns import BY_NAME, KNOWN
+from nvdash.store.identity import run_id
+from nvdash.store.values import typed
+
+MARK_OF_A_SMOKE_REPORT = b'"nvdash.smoke/'
+HEAD = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The files of one submission, read: what can be stored, and what is left out."""
+
+    readings: tuple[FileReading, ...]
+    smoke: tuple[tuple[str, SmokeReport], ...]
+    bundle: Bundle
+    new: tuple[NewRun, ...]
+    typed: Mapping[str, Any]
+
+    @property
+    def refused(self) -> list[FileReading]:
+        """Files in no known format, damaged ones, and those over the limit."""
+        return [reading for reading in self.readings if reading.error]
+
+
+def read_upload(paths: Sequence[Path], typed_text: Mapping[str, str], sibling: Path | None = None) -> Upload:
+    """Read files of one run; typed fields are checked here, nothing is stored."""
+    said = {name: value for name, text in typed_text.items() if (value := typed(name, text)) is not None}
+    readings, reports = [], []
+    for path in dict.fromkeys(paths):
+        if _is_smoke(path):
+            try:
+                reports.append((path.name, read_smoke(path)))
+            except NvdashError as error:
+                readings.append(FileReading(str(path), error=error))
+        else:
+            readings.append(read_file(path))
+    bundle = combine(readings)
+    new = tuple(_new_runs(readings, bundle, *_cache_facts(readings, bundle, sibling)))
+    _refuse_overwriting(new, said)
+    return Upload(tuple(readings), tuple(reports), bundle, new, looked_up(said))
+
+
+def _is_smoke(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return MARK_OF_A_SMOKE_REPORT in file.read(HEAD)
+    except OSError:
+        return False
+
+
+def _cache_facts(
+    readings: Sequence[FileReading], bundle: Bundle, sibling: Path | None
+) -> tuple[dict[str, Any], list[str]]:
+    """What the server's own figures say of its cache, by a sibling or a config.json among the files; and a remark."""
+    from nvdash.answers.stored import judged, yardstick
+
+    config = next((Path(reading.file) for reading in readings if reading.format == "model-config"), None)
+    place, server = sibling or config, bundle.server
+    if not server.get("kv_cache_dtype_requested"):
+        return {}, []
+    found = judged(server, yardstick(place) if place else None)
+    facts = {
+        "cache_verdict": found["verdict"],
+        "kv_bytes_per_token": (found.get("observed") or {}).get("kv_bytes_per_token"),
+        "admitted_sequences": server.get("running_max") or None,
+    }
+    remarks = [found["reason"]] if found["verdict"] == "trap" else []
+    return {name: value for name, value in facts.items() if value is not None}, remarks
+
+
+def _refuse_overwriting(new: Iterable[NewRun], said: Mapping[str, Any]) -> None:
+    """A measured value of a file is not typed over."""
+    for run in new:
+        for name, value in said.items():
+            before = run.values.get(name)
+            if before is not None and before != value and name in BY_NAME and BY_NAME[name].role == "metric":
+                raise lifecycle.measured(name, before)
+
+
+def _new_runs(
+    readings: Sequence[FileReading], bundle: Bundle, cache: Mapping[str, Any], remarks: Sequence[str]
+) -> Iterable[NewRun]:
+    """The runs of a bundle; the id comes from the result file alone, the values from all files."""
+    filled = iter(bundle.runs)
+    for reading in readings:
+        if reading.error:
+            continue
+        mark = _mark(reading)
+        for number, raw in enumerate(reading.runs):
+            values = plain_json({**next(filled).values, "format": reading.format})
+            texts = [*remarks, *(w.text for w in reading.warnings if w.run in (None, number))]
+            yield _new_run(run_id(plain_json(raw.values)), {**values, **cache}, mark, bundle, texts)
+        if not reading.runs:
+            yield from _side_run(reading, bundle, cache, mark, remarks)
+
+
+def _side_run(
+    reading: FileReading, bundle: Bundle, cache: Mapping[str, Any], mark: FileMark, remarks: Sequence[str]
+) -> Iterable[NewRun]:
+    """A file without a benchmark run: quality rows, kernel rows, or a server's own figures when they stand alone."""
+    quality, kernels = [row.as_dict() for row in reading.quality], [row.as_dict() for row in reading.kernels]
+    kind = "quality" if quality else "kernels" if kernels else "server"
+    if kind == "server" and (not reading.server or bundle.runs or reading.format == "model-config"):
+        return
+    own = plain_json(dict(reading.server))
+    values = {name: value for name, value in plain_json(dict(bundle.server)).items() if name in KNOWN}
+    values.pop("max_concurrency", None)  # the engine's own figure; in a run the word means the client's limit
+    values |= {"kind": kind, "format": reading.format, **(cache if kind == "server" else {})}
+    texts = [*(remarks if kind == "server" else ()), *(warning.text for warning in reading.warnings)]
+    identity = run_id({"kind": kind, **own}, quality, kernels)
+    run = _new_run(identity, values, mark, bundle, texts)
+    samples = _samples(bundle, [row.task for row in reading.quality])
+    yield replace(run, quality=quality, kernels=kernels, samples=samples)
+
+
+def _samples(bundle: Bundle, tasks: list[str]) -> list[dict[str, Any]]:
+    """The single scores of these tasks, where the upload holds their files."""
+    files = [Path(reading.file) for reading in bundle.files if reading.format == SAMPLES and not reading.error]
+    named = [(path, task) for path in files if (task := task_of(path.name, tasks))]
+    return [{"task": task, **score.as_dict()} for path, task in named for score in read_samples(path)]
+
+
+DERIVED: dict[str, tuple[str, Callable[[Mapping[str, Any]], float | None]]] = {
+    "output_tok_s_per_user": (
+        "1000 / tpot_mean_ms",
+        lambda run: 1000 / run["tpot_mean_ms"] if run.get("tpot_mean_ms") else None,
+    ),
+    "prefill_tok_s": (
+        "input_tok_s of requests with one output token",
+        lambda run: run.get("input_tok_s") if run.get("osl_mean") is not None and run["osl_mean"] <= 1 else None,
+    ),
+}
+"""Measures that follow from others by definition, with the definition as their provenance."""
+
+
+def _derived(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the run does not state but defines, and how."""
+    found = {name: rule(values) for name, (_, rule) in DERIVED.items() if values.get(name) is None}
+    known = {name: value for name, value in found.items() if value is not None}
+    return known, {name: f"derived: {DERIVED[name][0]}" for name in known}
+
+
+def _new_run(identity: str, values: Mapping[str, Any], mark: FileMark, bundle: Bundle, texts: Sequence[str]) -> NewRun:
+    """One run with its names looked up and the file behind every value that another file gave."""
+    more, definitions = _derived(values)
+    named = looked_up({**values, **more})
+    came_from = {name: bundle.provenance[name] for name in named if name in bundle.provenance} | definitions
+    contradictions = [warning.text for warning in bundle.warnings if warning.code == "contradiction"]
+    warnings = tuple(dict.fromkeys([*texts, *contradictions]))
+    return NewRun(identity, named, mark, provenance=came_from, warnings=warnings)
+
+
+def _mark(reading: FileReading) -> FileMark:
+    """The file as a submission remembers it: base name, format, digest and size."""
+    path, digest = Path(reading.file), sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return FileMark(path.name, str(reading.format), digest.hexdigest(), path.stat().st_size)
