@@ -98,7 +98,7 @@ def item_table(items: Iterable[Mapping[str, Any]]) -> Iterable[Any]:
 
     table = Table("Item", "Kind", "Size", "Source", box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        size = _span(row["low_bytes"], row["bytes"], row["high_bytes"]) if row["item"] != "utilisation" else ""
+        size = _span(row["low_bytes"], row["bytes"], row["high_bytes"])
         source = f"{row['source']}: {row['detail']}" if row["detail"] else row["source"]
         table.add_row(ITEM_WORDS.get(row["item"], row["item"]), row["kind"], size, source)
     yield table

@@ -75,33 +75,41 @@ def budget(gpu: Gpu, weights: Weights, setting: Setting, rules: Mapping[str, Any
     """The budget of one rank per pipeline stage; None where the GPU's total is not known."""
     if gpu.memory_low_bytes is None or gpu.memory_high_bytes is None:
         return None
-    total = Item("gpu_total", gpu.memory_low_bytes, gpu.memory_low_bytes, gpu.memory_high_bytes, _origin(gpu),
-                 gpu.memory_source, "total")  # fmt: skip
-    fraction, of, share = fraction_of(setting, rules)
+    low_total, high_total = gpu.memory_low_bytes, gpu.memory_high_bytes
+    middle = (low_total + high_total) // 2
+    total = Item("gpu_total", middle, low_total, high_total, _origin(gpu), gpu.memory_source, "total")
+    fraction, of, words = fraction_of(setting, rules)
     weighed = weights_item(weights, rules)
     fixed = [_item(row) for row in _rows(setting, rules)]
     inside = [item for item in fixed if of != "static" or item.name == "non_torch"]
-    stages = [(stage - weights.rank_bytes) if weights.by_stage else 0 for stage in weights.by_stage or (0,)]
-    spans = [_pool(total, fraction, of, weighed, inside, shift) for shift in stages]
+    shifts = [stage - weights.rank_bytes for stage in weights.by_stage] or [0]
+    spans = [_pool(total, fraction, of, weighed, inside, shift) for shift in shifts]
     low, typical, high = (tuple(span[end] for span in spans) for end in range(3))
-    return Budget((total, share, weighed, *fixed), typical, low, high, of)
+    share = (min(typical), min(low), min(high)) if of == "free" else _share(total, fraction)
+    asked = Item("utilisation", *share, "default" if setting.utilisation is None else "user", words, "total")
+    return Budget((total, asked, weighed, *fixed), typical, low, high, of)
+
+
+def _share(total: Item, fraction: tuple[float, float]) -> tuple[int, int, int]:
+    """What the engine takes of the total: typical, low and high."""
+    low, high = fraction
+    middle = (low + high) / 2
+    return int(total.typical_bytes * middle), int(total.low_bytes * low), int(total.high_bytes * high)
 
 
 def _origin(gpu: Gpu) -> str:
     return "user" if gpu.memory_source == "user" else "catalogue"
 
 
-def fraction_of(setting: Setting, rules: Mapping[str, Any]) -> tuple[tuple[float, float], str, Item]:
-    """The engine's fraction as a range, what it multiplies, and its line; per mille stand in for bytes."""
+def fraction_of(setting: Setting, rules: Mapping[str, Any]) -> tuple[tuple[float, float], str, str]:
+    """The engine's fraction as a range, what it multiplies, and both in words with the source."""
     row = _last(rules["fractions"], setting)
     default = row["default"]
     low, high = default if isinstance(default, list) else (default, default)
     if setting.utilisation is not None:
         low = high = setting.utilisation
-    source = "default" if setting.utilisation is None else "user"
     words = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-    item = Item("utilisation", 0, 0, 0, source, f"{words} of {row['of']} memory; {row['source']}", "total")
-    return (float(low), float(high)), str(row["of"]), item
+    return (float(low), float(high)), str(row["of"]), f"{words} of {row['of']} memory; {row['source']}"
 
 
 def weights_item(weights: Weights, rules: Mapping[str, Any]) -> Item:
@@ -126,7 +134,7 @@ def _pool(
     most = weights.low_bytes + shift + sum(item.low_bytes for item in inside)
     return (
         _left(total.low_bytes, low_fraction, of, least),
-        _left((total.low_bytes + total.high_bytes) // 2, middle, of, usual),
+        _left(total.typical_bytes, middle, of, usual),
         _left(total.high_bytes, high_fraction, of, most),
     )
 

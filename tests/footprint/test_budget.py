@@ -56,7 +56,8 @@ def test_cuda_graphs_lie_inside_the_budget_from_0_20_on():
 def test_a_stated_fraction_replaces_the_default():
     left = budget(CARD, weights(30), Setting("vllm", "0.20.0", utilisation=0.5), RULES)
     assert left.typical[0] / GIB == pytest.approx(50 - 30 - 6)
-    assert next(item for item in left.items if item.name == "utilisation").source == "user"
+    share = next(item for item in left.items if item.name == "utilisation")
+    assert (share.source, share.typical_bytes) == ("user", 50 * GIB)
 
 
 def test_tensorrt_llm_takes_a_fraction_of_what_is_free_after_loading():
