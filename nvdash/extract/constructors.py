@@ -10,10 +10,11 @@ from nvdash.extract.condense import GIVEN, SHAPES, Condenser, Spot, projected
 from nvdash.extract.context import Cell, constructor_arguments
 from nvdash.extract.frames import Place, Raised
 from nvdash.extract.interp import MAX_PATHS
-from nvdash.extract.selector import Answer
+from nvdash.extract.selector import Answer, Selector
 from nvdash.extract.values import ClassRef, Instance
 
 CHECKED = ("plain", "sinks", "window", "dcp")
+RUNNER = "vllm/v1/worker/cp_utils.py"
 HOOKS = ("get_builder_cls", "get_impl_cls")
 Guard = tuple[str, Place]
 """The words and the place of a raise."""
@@ -104,3 +105,38 @@ def _add(condenser: Condenser, shape: str, guard: Guard, spots: dict[Spot, froze
         for arch, dtype, _members in projected(pairs, condenser.dtypes):
             said = {"verdict": "trap", "layer": "constructor", "reason": f"the selector accepts it, then {text}"}
             condenser.add(said, when, arch, dtype, place, [Answer("no", (), (), used)])
+
+
+def decode_context(condenser: Condenser) -> None:
+    """Add a trap for DCP where the runner's own check, after loading, finds no log-sum-exp to merge."""
+    place = _runner_check(condenser.selector)
+    spots = {spot[0]: spot for spot in condenser.spots("dcp")}
+    flags = {_returns_lse(condenser, spot) for spot in spots.values()}
+    if place is None or flags != {False}:
+        return
+    said = {
+        "verdict": "trap",
+        "layer": "constructor",
+        "reason": "the runner asserts at start-up that decode returns a log-sum-exp for DCP; it returns none",
+    }
+    condenser.add(said, {**condenser.kind, **SHAPES["dcp"]}, None, None, place, [])
+
+
+def _runner_check(selector: Selector) -> Place | None:
+    """Where the runner asserts that a backend can serve decode context parallelism."""
+    for node in ast.walk(selector.tree.module_at(RUNNER).tree) if selector.tree.has(RUNNER) else ():
+        if isinstance(node, ast.Assert) and "need_to_return_lse_for_decode" in ast.unparse(node.test):
+            return RUNNER, node.lineno
+    return None
+
+
+def _returns_lse(condenser: Condenser, spot: Spot) -> Any:
+    run = condenser.selector.interpreter(condenser.cell("dcp", spot))
+    if run.scope.find(condenser.backend.cls, "get_impl_cls") is None:
+        return None
+    try:
+        hook = run.scope.class_attribute(condenser.backend.cls, "get_impl_cls", condenser.backend.cls, 0)
+        impl = run.call(hook, [], {}, 1)
+    except Raised:
+        return None
+    return run.scope.class_attribute(impl, "can_return_lse_for_decode", impl, 0) if isinstance(impl, ClassRef) else None

@@ -13,7 +13,7 @@ from nvdash.extract.selector import Selector, method_line
 from nvdash.extract.source import ExtractError
 from nvdash.extract.values import ClassRef
 
-PRIORITY_DTYPES = ("auto", "bfloat16", "fp8", "fp8_ds_mla", "nvfp4", "nvfp4_ds_mla", "int8_per_token_head")
+PRIORITY_DTYPES = ("auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_ds_mla", "nvfp4", "nvfp4_ds_mla", "int8_per_token_head")
 PRIORITY_HEADS = 32
 VERDICT_SHAPES: dict[str, dict[str, Any]] = {
     "d128": {},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nvdash.extract import facts, legacy, weights
 from nvdash.extract.condense import Condenser
-from nvdash.extract.constructors import guards
+from nvdash.extract.constructors import decode_context, guards
 from nvdash.extract.defaults import defaults
 from nvdash.extract.logs import log_formats
 from nvdash.extract.priorities import priorities
@@ -54,6 +54,7 @@ def _read_backends(selector: Selector, dtypes: list[str], reading: Reading) -> N
         condensers[backend.name] = Condenser(selector, backend, dtypes, reading)
         condensers[backend.name].condense()
         guards(condensers[backend.name])
+        decode_context(condensers[backend.name])
     reading.facts += [
         *facts.registry(selector),
         *facts.declared(selector, selector.backends()),

@@ -6,7 +6,7 @@ import pytest
 import toy
 
 from nvdash.extract.condense import Condenser
-from nvdash.extract.constructors import guards
+from nvdash.extract.constructors import decode_context, guards
 from nvdash.extract.context import ARCHITECTURES, Cell
 from nvdash.extract.read import read_release
 from nvdash.extract.selector import Selector
@@ -140,6 +140,16 @@ def test_a_raise_that_no_path_avoids_is_a_trap_and_an_unknown_flag_before_it_doe
         "the selector accepts it, then FastBuilder raises NotImplementedError: The DCP wrapper cannot read NVFP4 scales"
     )
     assert {r["reason"] for r in traps} == {words}
+
+
+def test_a_backend_without_a_log_sum_exp_is_a_trap_for_dcp_where_the_runner_asserts_it(root, release, backends):
+    reading = Reading("0.30.0")
+    for name in ("FAST", "SLOW"):
+        decode_context(Condenser(release, backends[name][0], ["auto"], reading))
+    ((atom, evidence),) = reading.atoms.items()
+    assert thawed(atom.when) == {"backend": "SLOW", "mla": False, "dcp": {"min": 2}}
+    runner = "vllm/v1/worker/cp_utils.py"
+    assert evidence.place == (runner, line_of(root, runner, "assert"))
 
 
 def test_every_statement_together_answers_every_cell_as_the_source_does(backends):

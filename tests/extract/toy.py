@@ -152,7 +152,7 @@ SLOW = """
             return False
 
     class SlowImpl:
-        pass
+        can_return_lse_for_decode = False
 """
 
 LATENT = """
@@ -248,6 +248,11 @@ PLANNING = """
         )
 """
 
+RUNNER = """
+    def check_attention_cp_compatibility(layer_impl):
+        assert layer_impl.need_to_return_lse_for_decode, "no log-sum-exp"
+"""
+
 NEW = {
     "base": "vllm.v1.attention.backend",
     "registry": "vllm.v1.attention.backends.registry",
@@ -306,6 +311,7 @@ def tree(root: Path, shape: dict[str, str] = NEW, **changes: str) -> Path:
         "config": CONFIG,
         "planning": PLANNING,
         "interface": INTERFACE,
+        "runner": RUNNER,
         **changes,
     }
     places = {name: shape[name].replace(".", "/") + ".py" for name in ("base", "registry")}
@@ -317,6 +323,7 @@ def tree(root: Path, shape: dict[str, str] = NEW, **changes: str) -> Path:
         "cache": "vllm/config/cache.py",
         "config": "vllm/config/vllm.py",
         "planning": "vllm/v1/core/kv_cache_utils.py",
+        "runner": "vllm/v1/worker/cp_utils.py",
     }
     files = {places[name]: filled(text, shape) for name, text in source.items()}
     files["vllm/__init__.py"] = ""
