@@ -1,0 +1,144 @@
+"""The shipped matrix answers the questions that issues 2 and 3 state with numbers."""
+
+import pytest
+
+from nvdash.answers.check import check, exit_code
+from nvdash.answers.matrix import lint, timeline
+
+ISSUE_2 = {
+    "framework": "vllm",
+    "gpu": "RTX 5090",
+    "model": "meta-llama/Llama-3.1-8B-Instruct",
+    "weights": "bf16",
+    "kv_cache_dtype": "nvfp4",
+}
+
+
+def test_nvfp4_on_an_rtx_5090_is_expected_through_flashinfer_in_0_33_0():
+    answer = check({**ISSUE_2, "release": "0.33.0"})
+    prefill = answer["stages"]["prefill"]
+    assert (answer["verdict"], answer["resolved"]["backend"], exit_code(answer)) == ("expected", "FLASHINFER", 0)
+    assert (prefill["kernel"], prefill["path"]) == ("dequant", "flashinfer_fa2")
+    assert answer["stages"]["decode"]["path"] == "flashinfer_xqa"
+    assert prefill["evidence"]["file"] == "vllm/v1/attention/backends/flashinfer.py"
+    assert prefill["evidence"]["line"] >= 1
+
+
+def test_nvfp4_on_an_rtx_5090_is_refused_by_the_selector_in_0_27_0():
+    answer = check({**ISSUE_2, "release": "0.27.0"})
+    assert (answer["verdict"], answer["layer"], exit_code(answer)) == ("refused", "selector", 1)
+    assert answer["stages"]["decode"]["evidence"]["file"] == "vllm/v1/attention/backends/flashinfer.py"
+
+
+def test_nvfp4_on_an_rtx_5090_is_a_trap_of_the_constructor_in_0_24_0():
+    answer = check({**ISSUE_2, "release": "0.24.0"})
+    assert (answer["verdict"], answer["layer"], exit_code(answer)) == ("trap", "constructor", 1)
+
+
+def test_a_release_that_nobody_read_is_unknown_with_the_nearest_one():
+    answer = check({**ISSUE_2, "release": "0.34.0"})
+    assert (answer["verdict"], exit_code(answer), answer["nearest_release"]) == ("unknown", 3, "0.33.0")
+
+
+def test_unequal_key_and_value_sizes_are_not_expected_in_0_33_0():
+    question = {key: value for key, value in ISSUE_2.items() if key != "model"}
+    for layout in ("gqa:64/8x128/64", "gqa:64/8x192/128"):
+        for dtype in ("nvfp4", "auto"):
+            answer = check({**question, "release": "0.33.0", "head_layout": layout, "kv_cache_dtype": dtype})
+            assert answer["verdict"] not in ("expected", "validated")
+
+
+def test_the_nvfp4_timeline_of_sm120():
+    question = {"gpu": "sm120", "head_layout": "gqa:32/8x128", "weights": "bf16", "kv_cache_dtype": "nvfp4"}
+    by_release = {
+        release: (stretch["verdict"], stretch["layer"])
+        for stretch in timeline(question)["stretches"]
+        for release in stretch["releases"]
+    }
+    expected = {
+        ("refused", "config"): ["0.13.0", "0.14.0", "0.16.0", "0.17.0", "0.18.0", "0.19.0"],
+        ("unknown", None): ["0.15.0"],
+        ("refused", "selector"): ["0.20.0", *(f"0.{minor}.0" for minor in range(25, 32))],
+        ("trap", "forward"): ["0.21.0", "0.22.0"],
+        ("trap", "constructor"): ["0.23.0", "0.24.0"],
+        ("expected", None): ["0.32.0", "0.33.0"],
+    }
+    assert {release: by_release[release] for names in expected.values() for release in names} == {
+        release: said for said, names in expected.items() for release in names
+    }
+
+
+@pytest.mark.parametrize(
+    ("gpu", "layout", "dtype", "release", "verdict", "layer"),
+    [
+        ("sm90", "gqa:32/8x128", "nvfp4", "0.20.0", "trap", "forward"),
+        ("sm90", "gqa:32/8x128", "nvfp4", "0.21.0", "trap", "forward"),
+        ("sm100", "gqa:32/8x128", "nvfp4", "0.21.0", "expected", None),
+        ("sm100", "gqa:32/8x512", "nvfp4", "0.25.0", "trap", "kernel"),
+        ("sm100", "gqa:32/8x128", "nvfp4_ds_mla", "0.30.0", "trap", "silent"),
+        ("sm120", "gqa:32/8x64", "nvfp4", "0.33.0", "refused", "selector"),
+        ("sm120", "gqa:32/8x128,sinks", "nvfp4", "0.33.0", "refused", "selector"),
+        ("sm100", "mla:128/1x576/512", "nvfp4", "0.33.0", "refused", "config"),
+        ("cpu", "gqa:32/8x128", "nvfp4", "0.32.0", "trap", "silent"),
+        ("cpu", "gqa:32/8x128", "int8_per_token_head", "0.32.0", "trap", "silent"),
+        ("cpu", "gqa:32/8x128", "nvfp4", "0.33.0", "refused", "selector"),
+        ("gfx942", "gqa:32/8x128", "fp8", "0.33.0", "conditional", None),
+        ("sm80", "gqa:32/8x128", "nvfp4", "0.33.0", "expected", None),
+        ("sm110", "gqa:32/8x128", "nvfp4", "0.33.0", "refused", "selector"),
+    ],
+)
+def test_cells_that_a_simple_matrix_gets_wrong(gpu, layout, dtype, release, verdict, layer):
+    question = {"gpu": gpu, "head_layout": layout, "weights": "bf16", "kv_cache_dtype": dtype, "release": release}
+    answer = check(question)
+    assert (answer["verdict"], answer["layer"]) == (verdict, layer)
+
+
+def test_an_fp8_word_in_triton_below_sm89_raises_from_0_24_on():
+    question = {"gpu": "sm86", "head_layout": "gqa:32/8x128", "weights": "bf16", "kv_cache_dtype": "fp8"}
+    named = {**question, "backend": "TRITON_ATTN"}
+    assert check({**named, "release": "0.33.0"})["layer"] == "constructor"
+    assert check({**named, "release": "0.23.0"})["verdict"] == "unknown"
+
+
+def test_dcp_with_nvfp4_raises_in_the_builder_outside_sm100():
+    question = {
+        "head_layout": "gqa:32/8x128",
+        "weights": "bf16",
+        "kv_cache_dtype": "nvfp4",
+        "dcp": 2,
+        "release": "0.33.0",
+    }
+    assert check({**question, "gpu": "sm120"})["verdict"] in ("refused", "trap")
+
+
+@pytest.mark.parametrize("model", ["MiniMaxAI/MiniMax-M2.5", "moonshotai/Kimi-K2.5"])
+def test_an_nvfp4_checkpoint_with_an_fp8_cache_scheme_turns_auto_into_fp8(model):
+    answer = check({"gpu": "B200", "model": model, "weights": "nvfp4", "release": "0.33.0"})
+    assert (answer["checkpoint"]["weights"], answer["checkpoint"]["kv_cache_scheme"]) == ("nvfp4", "fp8")
+    assert answer["question"]["kv_cache_dtype"] == "auto"
+    assert answer["resolved"]["kv_cache_dtype"] == "fp8_e4m3"
+
+
+def test_what_auto_does_is_unknown_where_no_checkpoint_is_known():
+    answer = check({**ISSUE_2, "model": "tiiuae/falcon-7b", "weights": "nvfp4", "kv_cache_dtype": "auto"})
+    assert answer["resolved"]["kv_cache_dtype"] is None
+    assert any("no nvfp4 checkpoint" in note for note in answer["notes"])
+
+
+def test_a_compressed_tensors_cache_scheme_overrides_even_a_named_dtype_until_0_21():
+    from nvdash.readers.matrix import current
+    from nvdash.support.evaluate import verdict
+    from nvdash.targets import Combination, HeadLayout
+
+    def resolved(release: str) -> str | None:
+        heads = HeadLayout.parse("gqa:32/8x128")
+        item = Combination(
+            "vllm", release, "sm90", "fp8", None, "bfloat16", heads, checkpoint_kv="fp8", method="compressed-tensors"
+        )
+        return verdict(current(), item).resolved["kv_cache_dtype"].resolved
+
+    assert (resolved("0.21.0"), resolved("0.22.1")) == ("fp8", "bfloat16")
+
+
+def test_every_check_of_the_matrix_passes():
+    assert lint()["findings"] == []
