@@ -51,15 +51,30 @@ def _content(item: Mapping[str, Any]) -> Iterable[str]:
     if len(item["runs"]) > MAX_ROWS:
         yield f"  ... {len(item['runs']) - MAX_ROWS} more runs; --json prints all"
     yield from _rows(item)
-    if item["server"]:
-        yield "  Server"
-        yield from (f"    {name:<28} {_shown(value)}" for name, value in item["server"].items() if value is not None)
+    yield from _server(item["server"])
     yield from (f"  Warning: {_place(warning)}{warning['text']}" for warning in item["warnings"])
     if item["missing"]:
         yield "  Not stated here (asked when you submit): " + "; ".join(gap["label"] for gap in item["missing"])
 
 
 MAX_ROWS = 12
+
+
+def _server(server: Mapping[str, Any]) -> Iterable[str]:
+    """Facts about the server, the verdict on its cache first."""
+    from nvdash.readers.fields import FIELDS
+
+    if not server:
+        return
+    yield "  Server"
+    if server.get("verdict"):
+        layer = f", {server['layer']}" if server.get("layer") else ""
+        yield f"    Verdict on the cache: {server['verdict']}{layer}. {server.get('reason') or ''}".rstrip()
+    for name, value in server.items():
+        if value is not None and name not in ("verdict", "layer", "reason"):
+            known = FIELDS.get(name)
+            label, unit = (known.label, known.unit) if known else (name.replace("_", " "), "")
+            yield f"    {label:<44} {_shown(value)} {unit}".rstrip()
 
 
 def _rows(item: Mapping[str, Any]) -> Iterable[str]:

@@ -63,6 +63,8 @@ JSON_FORMATS = (
     JsonFormat("trtllm-bench", "trtllm-bench report", "results.trtllm:report", ("engine", "world_info", "performance")),
     JsonFormat("sglang-bench-serving", "SGLang bench_serving", "results.sglang:serving",
                ("total_output_tokens_retokenized",)),
+    JsonFormat("sglang-server-info", "SGLang /server_info", "results.sglang:server_info",
+               ("model_path", "mem_fraction_static", "schedule_policy"), asks="server"),
     JsonFormat("sglang-one-batch", "SGLang bench_one_batch", "results.sglang:one_batch",
                ("prefill_latency",), ("median_decode_latency", "median_decode_throughput")),
     JsonFormat("sglang-one-batch-server", "SGLang bench_one_batch_server", "results.sglang:one_batch_server",
@@ -135,11 +137,14 @@ TEXT_FORMATS = (
           "server"),
     _text("trtllm-log", "TensorRT-LLM log", "logs:trtllm_log",
           r"\[TensorRT-LLM\]|\[TRT-LLM\]|^= ENGINE DETAILS", "server"),
+    _text("nvidia-smi", "nvidia-smi output", "results.sidefile:nvidia_smi",
+          r"^\| NVIDIA-SMI \d|^GPU 0: .+ \(UUID:", "nothing"),
     _text("metrics", "/metrics scrape", "logs:scrape",
           r"^(?:# (?:HELP|TYPE) )?(?:vllm|sglang)[:_]\w+[ {]|^# TYPE \w+ (?:counter|gauge|histogram)", "server"),
     _text("vllm-log", "vLLM server log", "logs:vllm_log",
           r"KV cache size: [\d,]+ tokens|vLLM API server version|LLM engine \(v\d|Available KV cache memory:"
-          r"|EngineCore|# (?:GPU|CUDA|cuda) blocks: \d|kv_cache_utils\.py|gpu_model_runner\.py|vLLM Version \d"
+          r"|\(EngineCore|EngineCore failed|stored in KV cache \(|# (?:GPU|CUDA|cuda) blocks: \d"
+          r"|kv_cache_utils\.py|gpu_model_runner\.py|vLLM Version \d"
           r"|model weights take|worker\.py:\d+\]|Model loading took [\d.]+ G|attention backend out of potential"
           r"|LinearKernel for|NvFp4 MoE backend|vllm serve |non-default args:", "server"),
 )  # fmt: skip

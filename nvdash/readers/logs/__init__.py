@@ -7,7 +7,7 @@ from nvdash.readers import metrics
 from nvdash.readers.logs import sglang, trtllm, vllm
 from nvdash.readers.logs.lines import log_lines
 from nvdash.readers.record import Reading, Warning_
-from nvdash.readers.source import Source
+from nvdash.readers.source import FileRefused, Source
 
 
 class Log(Protocol):
@@ -53,6 +53,8 @@ def _server_log(source: Source, reader: type[Log]) -> Reading:
     said = {service: log.facts() for service, log in services.items()}
     service = max(said, key=lambda name: _weight(said[name]), default=None)
     facts = dict(said.get(service, {}))
+    if facts.keys() <= {"framework"}:
+        raise FileRefused(source.name, "a server log with sizes, options or a failure", "found none of them")
     if service is not None:
         facts["service"] = service
     others = sorted(name for name in said if name is not None and name != service)

@@ -41,6 +41,13 @@ MERGE_MAX = frozenset(
 """The largest value of all ranks counts."""
 
 
+TEXTS = frozenset(
+    "version version_server version_engine version_banner flashinfer_version compute_capability arch model_banner"
+    " model_loaded kv_stored kv_record q_dtype_prefill q_dtype_decode decode_path prefill_dequant_dtype".split()
+)
+"""Facts that stay texts, also where they look like numbers."""
+
+
 class Facts:
     """What the messages said so far; the first value stays, except where the ranks are merged."""
 
@@ -76,7 +83,7 @@ class Facts:
             if pattern.literal in text and (match := pattern.regex.search(text)):
                 for name, value in match.groupdict().items():
                     if value is not None:
-                        self.add(name, number_or_text(value))
+                        self.add(name, value.removeprefix("torch.") if name in TEXTS else number_or_text(value))
 
 
 def number_or_text(text: str) -> Any:

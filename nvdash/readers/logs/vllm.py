@@ -164,9 +164,9 @@ class _Context:
         values = facts.values
         values["running_max"] = max(values.get("running_max", 0), int(running))
         values["waiting_max"] = max(values.get("waiting_max", 0), int(waiting))
-        values["kv_usage_max"] = max(values.get("kv_usage_max", 0.0), float(usage) / 100)
+        values["kv_usage_max"] = max(values.get("kv_usage_max", 0.0), round(float(usage) / 100, 6))
         if hits is not None:
-            values["prefix_hit_rate"] = float(hits) / 100
+            values["prefix_hit_rate"] = round(float(hits) / 100, 6)
 
 
 def _settled(said: dict[str, Any], log: _Context) -> dict[str, Any]:

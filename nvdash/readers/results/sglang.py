@@ -107,6 +107,11 @@ def _server(info: Record) -> dict[str, Any]:
     }
 
 
+def server_info(records: Sequence[Record], where: str) -> Reading:
+    """What a running server answers under `/server_info`: its configuration, requested and in effect."""
+    return Reading(server=make_run(where, **_server(records[0])).values)
+
+
 _OWN_WORDS = frozenset({"dataset", "workload", "request_rate_rps", "moe_backend", "prefix_hit_rate", "quantization"})
 """Names that a server's settings do not state about a run."""
 

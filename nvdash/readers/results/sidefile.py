@@ -4,13 +4,15 @@ They hold facts about the server, never a benchmark run. A manifest is read by t
 stand; a file with too few known names is no manifest.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nvdash.readers import smoke_report
 from nvdash.readers.aliases import FIELD_OF, FRAMEWORK_OF, controls, spelled
-from nvdash.readers.record import KernelRow, Reading, Value, checked, clean_model, clean_text, to_number
+from nvdash.readers.record import KernelRow, Reading, Value, Warning_, checked, clean_model, clean_text, to_number
 from nvdash.readers.results.common import Record
+from nvdash.readers.source import Source
 
 _SUMS = {
     "hits": "prefix_cache_hits_tokens",
@@ -37,14 +39,15 @@ _TEXTS = {
     "linear_backend": "linear_backend",
     "model_revision": "model_revision",
 }
-MAX_VALUES = 2_000
+_ANYBODY_S = frozenset({"version"})
+"""Keys that may be those of the script that wrote the file."""
 
 
 def manifest(records: Sequence[Record], where: str) -> Reading:
     """The facts of one side file under their normal names."""
     stated = dict(_flattened(records[0]))
     facts: dict[str, Value] = {}
-    for name, value in controls(stated).items():
+    for name, value in controls(stated, _ANYBODY_S).items():
         facts[name] = checked(where, name, value)
     for key, value in stated.items():
         word = spelled(key)
@@ -69,6 +72,30 @@ def _flattened(record: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str,
         for value in record.values():
             if isinstance(value, Mapping):
                 yield from _flattened(value, depth + 1)
+
+
+_SMI_ROW = re.compile(
+    r"^\|\s+(\d+)\s+((?:NVIDIA|Tesla|Quadro|GeForce)[\w .()-]*?)(?:\.\.\.)?\s{2,}(?:On|Off|N/A)?\s*\|"
+)
+_SMI_LIST = re.compile(r"^GPU (\d+): (.+?) \(UUID: ")
+_SMI_DRIVER = re.compile(r"Driver Version: (\d[\d.]*)")
+
+
+def nvidia_smi(source: Source) -> Reading:
+    """The table of `nvidia-smi` or the list of `nvidia-smi -L`: GPU, how many, driver; no process and no UUID."""
+    gpus: dict[str, str] = {}
+    facts: dict[str, Value] = {}
+    for raw in source.lines():
+        text = raw.decode("utf-8", "replace")
+        if match := _SMI_ROW.match(text) or _SMI_LIST.match(text):
+            gpus.setdefault(match[1], match[2].strip())
+        if match := _SMI_DRIVER.search(text):
+            facts["driver"] = match[1]
+    names = sorted(set(gpus.values()))
+    if len(names) == 1:
+        facts |= {"gpu": clean_text(names[0]), "gpus_visible": len(gpus)}
+    warnings = [Warning_("mixed_gpus", f"several GPU models: {', '.join(names)}")] if len(names) > 1 else []
+    return Reading(server=facts, warnings=tuple(warnings))
 
 
 def smoke(records: Sequence[Record], where: str) -> Reading:
