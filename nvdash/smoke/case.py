@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from nvdash.smoke.outcomes import NotHere, Refused
 from nvdash.smoke.spec import CaseSpec
 
 BEAT_S = 0.5
@@ -29,21 +30,6 @@ OUT_OF_MEMORY = (
     "To serve at least one request with the model's max seq len",
 )
 """What libraries say of it: none of these is a statement about support."""
-
-
-class Refused(Exception):
-    """The engine refuses the combination in its own words."""
-
-    def __init__(self, layer: str, reason: str) -> None:
-        super().__init__(reason)
-        self.layer = layer
-
-
-class NotHere(Exception):
-    """Something the case needs is not set up on this machine."""
-
-    def __init__(self, reason: str, fix: str = "") -> None:
-        super().__init__(f"{reason}; {fix}" if fix else reason)
 
 
 class Phases:
@@ -115,7 +101,7 @@ class _Ended(Exception):
     def __init__(self, outcome: str, error: BaseException, layer: str | None = None) -> None:
         shown = "".join(traceback.format_exception(error))[-4000:]
         message = f"{type(error).__name__}: {error}" if outcome == "crash" else str(error) or type(error).__name__
-        self.facts = {"outcome": outcome, "layer": layer, "error": message[:2000], "trace": shown}
+        self.facts = {"outcome": outcome, "layer": layer, "error": message[:2000], "stack": shown}
 
 
 @contextlib.contextmanager

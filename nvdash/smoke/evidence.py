@@ -7,7 +7,7 @@ from typing import Any
 
 from nvdash.errors import NvdashError
 from nvdash.formats import CACHE_ALIASES, CACHE_FORMATS, cache_format, latent_record
-from nvdash.smoke.kernels import Kernel, Rules, classify
+from nvdash.smoke.kernels import ATTENTION_ROLES, Kernel, Rules, classify
 from nvdash.smoke.spec import Layer
 
 ELEMENTS = {
@@ -98,30 +98,26 @@ def record_bytes(layer: Layer, kv_cache_dtype: str) -> int | None:
 
 
 def launches(seen: Sequence[Seen], steps: Mapping[str, int], layers: int) -> list[dict[str, Any]]:
-    """Attention and append launches per phase against steps x layers; merge helpers are not counted."""
+    """Attention and append launches per phase against steps x layers; merge helpers are not counted.
+
+    Appends may lie outside the steps, where an engine without a scheduler writes before it attends.
+    """
     rows = []
+    outside = any(item.kernel.role == "kv_write" and item.row.get("phase") is None for item in seen)
     for phase, count in steps.items():
-        for name, roles in (
-            ("attention", {"attention", "attention_prefill", "attention_decode"}),
-            ("append", {"kv_write"}),
-        ):
-            found = sum(item.calls for item in seen if item.row.get("phase") == phase and item.kernel.role in roles)
-            expected = count * layers
-            row = {
-                "phase": phase,
-                "what": name,
-                "steps": count,
-                "layers": layers,
-                "expected": expected,
-                "launches": found,
-            }
-            rows.append({**row, "ok": found >= expected and found % expected == 0 if expected else None})
+        expected = count * layers
+        for what, roles in (("attention", ATTENTION_ROLES), ("append", {"kv_write"})):
+            mine = (item for item in seen if item.row.get("phase") == phase and item.kernel.role in roles)
+            found = sum(item.calls for item in mine)
+            ok = found >= expected and found % expected == 0 if expected else None
+            row = {"phase": phase, "what": what, "steps": count, "layers": layers, "expected": expected}
+            rows.append({**row, "launches": found, "ok": None if what == "append" and outside else ok})
     return rows
 
 
 def stage_evidence(stage: str, seen: Sequence[Seen], wanted: str) -> dict[str, Any]:
     """What ran in one stage: families, the cache dtypes their names carry, and whether they prove or contradict."""
-    roles = {"kv_write": {"kv_write"}}.get(stage, {"attention", "attention_prefill", "attention_decode"})
+    roles = {"kv_write": {"kv_write"}}.get(stage, ATTENTION_ROLES)
     phases = {stage, "mixed"} if stage in PHASE_STAGES else {item.row.get("phase") for item in seen}
     mine = [item for item in seen if item.kernel.role in roles and item.row.get("phase") in phases]
     dtypes = {item.kernel.kv_dtype for item in mine if item.kernel.kv_dtype}

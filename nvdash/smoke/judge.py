@@ -21,6 +21,8 @@ from nvdash.smoke.spec import CaseSpec, Layer
 NOT_TESTED = ("quality of any model", "long context", "more than one GPU", "speculative decoding", "prefix caching")
 FACT_PARTS = ("environment", "resolved", "cache", "timings")
 MAX_KERNELS = 400
+ROUNDED = 0.02
+"""How far a pool that was printed with two decimals may be from the formula."""
 ENDED = {
     "timeout": ("timeout", "no end within the limit of the phase {phase}"),
     "killed": ("oom", "killed from outside during {phase}, as the system does when memory runs out"),
@@ -135,7 +137,11 @@ class Case:
 
     def _cache(self) -> dict[str, Any]:
         told = dict(self.facts.get("cache") or {})
-        formula = evidence.token_bytes(self.spec.layers, self.dtype, self.spec.engine) if self.spec.whole else None
+        printed = self.resolved.pop("observed", None) or {}
+        if told.get("bytes_per_token") is None and printed.get("kv_bytes_per_token"):
+            told |= {"bytes_per_token": printed["kv_bytes_per_token"], "bytes_source": printed.get("pool_source")}
+        framework = "sglang" if self.spec.engine == "sglang" else "vllm"
+        formula = evidence.token_bytes(self.spec.layers, self.dtype, framework) if self.spec.whole else None
         return {**told, "formula_bytes_per_token": formula}
 
     def requested(self) -> dict[str, Any]:
@@ -160,7 +166,10 @@ class Case:
     def stored_as_requested(self) -> bool | None:
         """Whether the allocated bytes are those of the format; None where either is unknown."""
         found, formula = self.cache.get("bytes_per_token"), self.cache.get("formula_bytes_per_token")
-        return None if found is None or formula is None else found == formula
+        if found is None or formula is None:
+            return None
+        rounded = "decimals" in str(self.cache.get("bytes_source"))
+        return bool(abs(found - formula) <= (ROUNDED * formula if rounded else 0))
 
     def stages(self) -> dict[str, Any]:
         """The evidence of every stage that was exercised."""

@@ -15,6 +15,7 @@ KEPT = {
     "q_dtype_decode": "q_dtype_decode",
     "decode_path": "decode_path",
     "weights_gib": "weights_gib",
+    "observed": "observed",
 }
 
 

@@ -71,8 +71,9 @@ def rel_l2(got: "Tensor", want: "Tensor") -> float:
 
 def cosine(got: "Tensor", want: "Tensor") -> float:
     """The cosine between two tensors as vectors."""
-    lengths = float(got.float().norm()) * float(want.float().norm())
-    return float((got.float() * want.float()).sum()) / lengths if lengths else 0.0
+    one, other = got.double(), want.double()
+    lengths = float(one.norm() * other.norm())
+    return float((one * other).sum()) / lengths if lengths else 0.0
 
 
 def worst_block(got: "Tensor", want: "Tensor", size: int = 16) -> float:

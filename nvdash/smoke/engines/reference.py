@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from nvdash.smoke import exercise
 from nvdash.smoke.attention import Shape, attend
-from nvdash.smoke.case import Phases, Refused
+from nvdash.smoke.case import Phases
 from nvdash.smoke.engines import gpu_facts
 from nvdash.smoke.numbers import Check
+from nvdash.smoke.outcomes import Refused
 from nvdash.smoke.pages import PagedCache, PageLayout
 from nvdash.smoke.preview import preview
 from nvdash.smoke.records import RECORDS, Record, record

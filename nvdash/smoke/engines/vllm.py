@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from nvdash.smoke import steps
-from nvdash.smoke.case import NotHere, Phases
+from nvdash.smoke.case import Phases
 from nvdash.smoke.engines import gpu_facts, worker
+from nvdash.smoke.outcomes import NotHere
 from nvdash.smoke.spec import CaseSpec
 
 PROMPTS, NEW_TOKENS, MAX_MODEL_LEN = (193, 70), 9, 1024
