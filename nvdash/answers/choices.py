@@ -64,7 +64,7 @@ VENDOR = re.compile(r"^(NVIDIA|AMD|Intel)\s+(GeForce|Instinct|Jetson)?\s*")
 
 
 @lru_cache(maxsize=64)
-def products_of(arch: str, count: int = 3) -> str:
+def products_of(arch: str, count: int = 2) -> str:
     """The best known products of a capability, as a grid names a row."""
     rows = catalogue.load().gpu_rows.items()
     names = [str(row.get("name", key)) for key, row in rows if arch in (row.get("arch"), row.get("sm"))]

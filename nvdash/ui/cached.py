@@ -13,8 +13,9 @@ from nvdash.readers.matrix import matrix_digest as read_digest
 Answer = dict[str, Any]
 
 
+@st.cache_data(ttl=1, max_entries=1, show_spinner=False)
 def matrix_digest() -> str:
-    """The digest of the facts that every answer on the page rests on."""
+    """The digest of the facts that every answer on the page rests on; the files are looked at once a second."""
     return read_digest()
 
 

@@ -100,6 +100,13 @@ def label_of(axis: str, value: str) -> str:
     return dtype(value) if axis == "KV cache" and value != "auto" else value
 
 
+def short_label(axis: str, value: str) -> str:
+    """An axis value in a sentence: `SM120`, `NVFP4`."""
+    if axis == "kv_cache_dtype":
+        return f"{dtype(value)} cache"
+    return value.upper() if value.startswith("sm") else str(value)
+
+
 def cell_text(cell: dict[str, Any], words: bool) -> str:
     """Symbol (or short word) and since."""
     word = VERDICTS[cell["verdict"]]
@@ -133,7 +140,7 @@ def show_grid(
         index=frame.index,
         columns=frame.columns,
     )
-    config: dict[str, Any] = {"_index": st.column_config.TextColumn(width=230, pinned=True)}
+    config: dict[str, Any] = {"_index": st.column_config.TextColumn(width=215, pinned=True)}
     config |= {name: st.column_config.TextColumn(width=92) for name in frame.columns}
     linked = selection.linked_cell(
         key, {f"{r}~{c}": (i, head) for i, (_, r) in enumerate(names.items()) for head, c in heads.items()}
@@ -180,7 +187,7 @@ def detail(chosen: Selection, picked: dict[str, str], cell: dict[str, Any]) -> N
     question = selection.changed_question(chosen, changed)
     check = components.asking(lambda: cached.ask("check", question))
     with st.container(border=True):
-        title = " × ".join(str(value) for value in picked.values())
+        title = " × ".join(short_label(axis, value) for axis, value in picked.items())
         st.markdown(
             f"**{title}** {components.badge(cell['verdict'])} " + (f"since {cell['since']}" if cell["since"] else "")
         )
