@@ -16,7 +16,7 @@ from nvdash.readers.json_document import documents
 from nvdash.readers.missing import Missing, missing
 from nvdash.readers.plausibility import remarks
 from nvdash.readers.recognise import JsonFormat, TextFormat, json_format, text_format, titles
-from nvdash.readers.record import KernelRow, QualityRow, Reading, Run, Value, Warning_, plain_json
+from nvdash.readers.record import KernelRow, QualityRow, Reading, Remark, Run, Value, plain_json
 from nvdash.readers.source import FileRefused, Source, open_source
 
 HEAD = 256 * 1024
@@ -32,7 +32,7 @@ class FileReading:
     quality: tuple[QualityRow, ...] = ()
     kernels: tuple[KernelRow, ...] = ()
     server: Mapping[str, Value] = field(default_factory=dict)
-    warnings: tuple[Warning_, ...] = ()
+    warnings: tuple[Remark, ...] = ()
     missing: tuple[Missing, ...] = ()
     error: NvdashError | None = None
 
@@ -146,7 +146,7 @@ class Bundle:
     server: Mapping[str, Value]
     provenance: Mapping[str, str]
     """File by field of `server`."""
-    warnings: tuple[Warning_, ...]
+    warnings: tuple[Remark, ...]
     missing: tuple[Missing, ...]
 
 
@@ -167,7 +167,7 @@ def combine(readings: Sequence[FileReading]) -> Bundle:
                 server[name], provenance[name] = value, Path(reading.file).name
             elif name in _MUST_AGREE and not _agree(server[name], value):
                 text = f"{name}: {provenance[name]} says {server[name]}, {Path(reading.file).name} says {value}"
-                warnings.append(Warning_("contradiction", text))
+                warnings.append(Remark("contradiction", text))
     runs = tuple(run for reading in good for run in reading.runs)
     warnings += _contradictions(runs, server, provenance)
     filled = tuple(_filled(run, server) for run in runs)
@@ -197,12 +197,12 @@ def _agree(first: Value, second: Value) -> bool:
 
 def _contradictions(
     runs: Sequence[Run], server: Mapping[str, Value], provenance: Mapping[str, str]
-) -> Iterable[Warning_]:
+) -> Iterable[Remark]:
     for number, run in enumerate(runs):
         for name in sorted(_MUST_AGREE & run.values.keys() & server.keys()):
             if not _agree(run.values[name], server[name]):
                 text = f"{name}: the run says {run.values[name]}, {provenance[name]} says {server[name]}"
-                yield Warning_("contradiction", text, number)
+                yield Remark("contradiction", text, number)
 
 
 def _filled(run: Run, server: Mapping[str, Value]) -> Run:
@@ -227,17 +227,17 @@ def _count(scrape: FileReading, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _passed(scrapes: Sequence[FileReading], warnings: list[Warning_]) -> dict[str, Any]:
+def _passed(scrapes: Sequence[FileReading], warnings: list[Remark]) -> dict[str, Any]:
     """What happened between the first and the last scrape; nothing when there is only one."""
     if len(scrapes) == 1:
         text = "one scrape only: its counters run since the server started, not over this run"
-        warnings.append(Warning_("one_scrape", text))
+        warnings.append(Remark("one_scrape", text))
     if len(scrapes) < 2:
         return {}
     ordered = _in_order(scrapes)
     passed = metrics.between(ordered[0].server, ordered[-1].server)
     if passed is None:
         text = "the scrapes are of two servers or a restart lies between them: no counter can be differenced"
-        warnings.append(Warning_("restart", text))
+        warnings.append(Remark("restart", text))
         return {}
     return passed

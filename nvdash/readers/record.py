@@ -89,7 +89,7 @@ class KernelRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Warning_:
+class Remark:
     """A remark about a file or about one of its runs; it marks, it never changes a value."""
 
     code: str
@@ -109,7 +109,7 @@ class Reading:
     quality: tuple[QualityRow, ...] = ()
     kernels: tuple[KernelRow, ...] = ()
     server: Mapping[str, Value] = field(default_factory=dict)
-    warnings: tuple[Warning_, ...] = ()
+    warnings: tuple[Remark, ...] = ()
 
 
 def plain_json(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from nvdash.readers import metrics
 from nvdash.readers.logs import sglang, trtllm, vllm
 from nvdash.readers.logs.lines import log_lines
-from nvdash.readers.record import Reading, Warning_
+from nvdash.readers.record import Reading, Remark
 from nvdash.readers.source import FileRefused, Source
 
 
@@ -64,17 +64,17 @@ def _server_log(source: Source, reader: type[Log]) -> Reading:
 MAX_SERVICES = 20
 
 
-def _remarks(facts: Mapping[str, Any], others: list[str], source: Source) -> list[Warning_]:
+def _remarks(facts: Mapping[str, Any], others: list[str], source: Source) -> list[Remark]:
     found = []
     if facts.get("service") is not None and others:
         names = ", ".join(others)
-        found.append(Warning_("services", f"read {facts['service']}; the log also holds {names}"))
+        found.append(Remark("services", f"read {facts['service']}; the log also holds {names}"))
     if facts.get("server_starts"):
-        found.append(Warning_("restarts", f"the log holds {facts['server_starts']} starts; the last one is read"))
+        found.append(Remark("restarts", f"the log holds {facts['server_starts']} starts; the last one is read"))
     if facts.get("status") == "failed":
-        found.append(Warning_("failed", f"the server did not start: {facts.get('failure', 'no reason found')}"))
+        found.append(Remark("failed", f"the server did not start: {facts.get('failure', 'no reason found')}"))
     if source.deadline.near():
-        found.append(Warning_("cut_off", "the log is too long to be read to its end; its beginning was read"))
+        found.append(Remark("cut_off", "the log is too long to be read to its end; its beginning was read"))
     return found
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nvdash.readers.csv_rows import csv_rows
-from nvdash.readers.record import Reading, Warning_, clean_text, flag, to_number
+from nvdash.readers.record import Reading, Remark, clean_text, flag, to_number
 from nvdash.readers.results.common import Record, distribution, items, mapping, measured_runs
 from nvdash.readers.source import Source
 
@@ -140,7 +140,7 @@ def _dataset(config: Record) -> Any:
     return (named[0].get("path") or named[0].get("name")) if named else file or config.get("prompt_source")
 
 
-def _telemetry(record: Record) -> tuple[dict[str, Any], list[Warning_]]:
+def _telemetry(record: Record) -> tuple[dict[str, Any], list[Remark]]:
     """GPUs of every telemetry endpoint; which of them served is not stated when there are several endpoints."""
     endpoints = mapping(mapping(record.get("telemetry_data")).get("endpoints"))
     gpus = [gpu for place in endpoints.values() for gpu in mapping(mapping(place).get("gpus")).values()]
@@ -148,26 +148,24 @@ def _telemetry(record: Record) -> tuple[dict[str, Any], list[Warning_]]:
     return _gpus(names, len(endpoints))
 
 
-def _gpus(names: Sequence[str | None], endpoints: int) -> tuple[dict[str, Any], list[Warning_]]:
+def _gpus(names: Sequence[str | None], endpoints: int) -> tuple[dict[str, Any], list[Remark]]:
     if not names:
         return {}, []
     if len(set(names)) > 1:
         return {}, [
-            Warning_("telemetry", f"telemetry lists several GPU models: {', '.join(sorted(filter(None, set(names))))}")
+            Remark("telemetry", f"telemetry lists several GPU models: {', '.join(sorted(filter(None, set(names))))}")
         ]
     found = {"gpu": names[0], "gpu_count": len(names)}
     text = f"telemetry lists {len(names)} GPUs on {endpoints} endpoints; which of them served is not stated"
-    return found, [Warning_("telemetry", text)] if endpoints > 1 else []
+    return found, [Remark("telemetry", text)] if endpoints > 1 else []
 
 
-def _remarks(record: Record, values: Mapping[str, Any], streaming: bool | None) -> list[Warning_]:
+def _remarks(record: Record, values: Mapping[str, Any], streaming: bool | None) -> list[Remark]:
     found = []
     if not _streamed(record, streaming) and _block(record, ("time_to_first_token",)):
-        found.append(
-            Warning_("not_streaming", "no streaming: the time to first token is the whole latency, not kept", 0)
-        )
+        found.append(Remark("not_streaming", "no streaming: the time to first token is the whole latency, not kept", 0))
     if record.get("was_cancelled") is True or record.get("is_complete") is False:
-        found.append(Warning_("incomplete", "the run was cancelled or did not finish", 0))
+        found.append(Remark("incomplete", "the run was cancelled or did not finish", 0))
     return found
 
 

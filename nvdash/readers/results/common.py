@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nvdash.readers.fields import STATISTICS
-from nvdash.readers.record import Run, Warning_, make_run, only_measured, to_number
+from nvdash.readers.record import Remark, Run, make_run, only_measured, to_number
 
 Record = Mapping[str, Any]
 MS_PER_S = 1000.0
@@ -47,22 +47,22 @@ def items(value: Any) -> list[Record]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-def measured_run(where: str, number: int, values: dict[str, Any]) -> tuple[Run, list[Warning_]]:
+def measured_run(where: str, number: int, values: dict[str, Any]) -> tuple[Run, list[Remark]]:
     """A run without zeros that stand for "not measured", and the remarks about them."""
     kept, zeros = only_measured(values, values.get("requests_completed"))
     run = make_run(where, **kept)
     if to_number(values.get("requests_completed")) == 0:
         text = "every request failed: the counts stay, every metric is unknown"
-        return run, [Warning_("all_failed", text, number)]
+        return run, [Remark("all_failed", text, number)]
     if zeros:
-        return run, [Warning_("zero", f"zero is not a measurement, taken as unknown: {', '.join(zeros)}", number)]
+        return run, [Remark("zero", f"zero is not a measurement, taken as unknown: {', '.join(zeros)}", number)]
     return run, []
 
 
-def measured_runs(where: str, rows: Iterable[dict[str, Any]]) -> tuple[tuple[Run, ...], tuple[Warning_, ...]]:
+def measured_runs(where: str, rows: Iterable[dict[str, Any]]) -> tuple[tuple[Run, ...], tuple[Remark, ...]]:
     """Checked runs from the values of every row."""
     runs: list[Run] = []
-    warnings: list[Warning_] = []
+    warnings: list[Remark] = []
     for number, values in enumerate(rows):
         run, remarks = measured_run(where, number, values)
         runs.append(run)

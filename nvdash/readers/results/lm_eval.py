@@ -12,8 +12,8 @@ from nvdash.readers.record import (
     QualityRow,
     Reading,
     RecordError,
+    Remark,
     Value,
-    Warning_,
     checked,
     clean_model,
     clean_text,
@@ -40,7 +40,7 @@ def results(records: Sequence[Record], where: str) -> Reading:
 def samples(records: Sequence[Record], where: str) -> Reading:
     """Per-sample records: recognised, never taken for results; prompts and answers are not kept."""
     text = f"{len(records)} records of single samples: give the results file of the same run, which has the scores"
-    return Reading(warnings=(Warning_("samples", text),))
+    return Reading(warnings=(Remark("samples", text),))
 
 
 def _scores(record: Record) -> Iterator[tuple[str, Record]]:
@@ -86,7 +86,7 @@ def _whole(value: Any) -> int | None:
     return int(number) if number is not None and 0 <= number < 2**53 else None
 
 
-def _server(where: str, record: Record) -> tuple[dict[str, Value], tuple[Warning_, ...]]:
+def _server(where: str, record: Record) -> tuple[dict[str, Value], tuple[Remark, ...]]:
     config = mapping(record.get("config"))
     arguments = _arguments(config.get("model_args"))
     backend = str(config.get("model") or record.get("model_source") or "")
@@ -115,14 +115,14 @@ def _arguments(stated: Any) -> Mapping[str, Any]:
     return mapping(stated)
 
 
-def _hardware(environment: str, backend: str) -> tuple[dict[str, Value], tuple[Warning_, ...]]:
+def _hardware(environment: str, backend: str) -> tuple[dict[str, Value], tuple[Remark, ...]]:
     """GPU and driver of the machine, where the model ran on it."""
     gpus = [name.strip() for _, name in _GPU.findall(environment)]
     if not gpus:
         return {}, ()
     if backend not in _LOCAL:
         text = f"the environment in this file is the client's ({gpus[0]}); the server's GPU is not stated"
-        return {}, (Warning_("client_environment", text),)
+        return {}, (Remark("client_environment", text),)
     driver = _DRIVER.search(environment)
     found: dict[str, Value] = {"gpu": gpus[0] if len(set(gpus)) == 1 else None, "gpus_visible": len(gpus)}
     found["driver"] = driver[1] if driver else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nvdash.readers.csv_rows import csv_rows
-from nvdash.readers.record import QualityRow, Reading, RecordError, Warning_, clean_text, to_number
+from nvdash.readers.record import QualityRow, Reading, RecordError, Remark, clean_text, to_number
 from nvdash.readers.results.common import Record
 from nvdash.readers.source import FileRefused, Source
 
@@ -35,7 +35,7 @@ def ruler(source: Source) -> Reading:
         if task
     ]
     unanswered = [task for task, cell in zip(rows["Tasks"], nulls, strict=False) if not cell.startswith("0/")]
-    warnings = [Warning_("no_answer", f"samples without an answer in {', '.join(unanswered)}")] if unanswered else []
+    warnings = [Remark("no_answer", f"samples without an answer in {', '.join(unanswered)}")] if unanswered else []
     return Reading(quality=tuple(quality), warnings=tuple(warnings))
 
 
@@ -93,5 +93,5 @@ def longbench_v2(records: Sequence[Record], where: str) -> Reading:
 def predictions(records: Sequence[Record], where: str) -> Reading:
     """RULER's predictions: recognised, never scored here; prompts and answers are not kept."""
     return Reading(
-        warnings=(Warning_("samples", f"{len(records)} predictions: give RULER's summary.csv for the scores"),)
+        warnings=(Remark("samples", f"{len(records)} predictions: give RULER's summary.csv for the scores"),)
     )

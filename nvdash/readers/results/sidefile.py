@@ -10,7 +10,7 @@ from typing import Any
 
 from nvdash.readers import smoke_report
 from nvdash.readers.aliases import FIELD_OF, FRAMEWORK_OF, controls, spelled
-from nvdash.readers.record import KernelRow, Reading, Value, Warning_, checked, clean_model, clean_text, to_number
+from nvdash.readers.record import KernelRow, Reading, Remark, Value, checked, clean_model, clean_text, to_number
 from nvdash.readers.results.common import Record
 from nvdash.readers.source import Source
 
@@ -94,7 +94,7 @@ def nvidia_smi(source: Source) -> Reading:
     names = sorted(set(gpus.values()))
     if len(names) == 1:
         facts |= {"gpu": clean_text(names[0]), "gpus_visible": len(gpus)}
-    warnings = [Warning_("mixed_gpus", f"several GPU models: {', '.join(names)}")] if len(names) > 1 else []
+    warnings = [Remark("mixed_gpus", f"several GPU models: {', '.join(names)}")] if len(names) > 1 else []
     return Reading(server=facts, warnings=tuple(warnings))
 
 
