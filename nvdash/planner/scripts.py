@@ -43,6 +43,8 @@ def facts(job: Job) -> dict[str, str]:
     }
     if not load.requests:
         known |= {"dataset": "random", "isl_target": str(load.isl), "osl_target": str(load.osl)}
+    if job.request.max_model_len:
+        known["max_model_len"] = str(job.request.max_model_len)
     if job.is_deployed:
         return known
     scheduler = {job.engine.recorded.get(name, name): str(value) for name, value in job.engine.scheduler.items()}

@@ -16,6 +16,7 @@ SPOILS: dict[str, tuple[str, ...]] = {
     "scheduler": ("prefill", "decode", "capacity"),
     "prefix_cache": ("prefill", "decode"),
     "gpu_memory_utilization": ("capacity",),
+    "max_model_len": ("capacity",),
     "speculative": ("prefill", "decode", "capacity"),
 }
 """The controls that may differ inside a set, with the phases that lose their ratio when they do."""
@@ -31,6 +32,7 @@ LABELS = {
     "scheduler": "scheduler settings",
     "prefix_cache": "prefix-cache state",
     "gpu_memory_utilization": "GPU memory utilisation",
+    "max_model_len": "maximum model length",
     "speculative": "speculative decoding",
     "weight_format": "weight format",
     "kv_cache_dtype": "KV-cache dtype",
@@ -103,6 +105,7 @@ def controls(row: Mapping[str, Any]) -> dict[str, Any]:
         "scheduler": _all_known(row, SCHEDULERS.get(str(framework), ())),
         "prefix_cache": _prefix_cache(row),
         "gpu_memory_utilization": row.get(UTILISATION.get(str(framework), "gpu_memory_utilization")),
+        "max_model_len": row.get("max_model_len"),
         "speculative": _speculative(row),
     }
 

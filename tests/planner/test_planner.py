@@ -140,7 +140,14 @@ def test_the_metadata_is_the_complete_fixed_set():
 def test_what_no_file_states_is_set_at_submission_so_that_no_control_stays_unknown():
     from nvdash.tradeoffs.controls import controls
 
-    said = {**facts(job("both")), "gpu": "rtx-5090", "model_base": "org/wide", "gpu_count": 2, "tp": 2}
+    said = {
+        **facts(job("both")),
+        "gpu": "rtx-5090",
+        "model_base": "org/wide",
+        "gpu_count": 2,
+        "tp": 2,
+        "max_model_len": 40_000,
+    }
     said |= {"num_prompts": 6, "max_concurrency": 2, "request_rate_rps": "inf", "enable_prefix_caching": False}
     assert [name for name, value in controls(said).items() if value is None] == []
 

@@ -13,6 +13,7 @@ KNOWN = {
     "enable_chunked_prefill": True,
     "prefix_cache_state": "off",
     "gpu_memory_utilization": 0.9,
+    "max_model_len": 4096,
     "spec_method": "none",
     "workload": "random",
     "max_concurrency": 8,

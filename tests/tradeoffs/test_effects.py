@@ -110,6 +110,7 @@ def test_a_differing_utilisation_spoils_capacity_only():
         ({"spec_method": "mtp", "num_speculative_tokens": 3}, {"ttft_mean_ms", "tpot_mean_ms", "kv_tokens"}),
         ({"osl_mean": 300.0}, {"ttft_mean_ms", "tpot_mean_ms"}),
         ({"gpu_memory_utilization": None}, {"kv_tokens"}),
+        ({"max_model_len": 8192}, {"kv_tokens"}),
         ({"spec_method": None}, {"ttft_mean_ms", "tpot_mean_ms", "kv_tokens"}),
     ],
 )
