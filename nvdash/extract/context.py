@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nvdash.extract.values import Capability, Instance, Stub, Symbol, Unknown
+from nvdash.extract.values import Capability, Stub, Symbol, Unknown
 
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 103, 110, 120, 121)
 GQA_HEAD_SIZES = (64, 80, 96, 128, 192, 256, 512)
@@ -129,8 +129,3 @@ def constructor_arguments(axes: Mapping[str, Any]) -> dict[str, Any]:
         "indexer": Unknown("indexer"),
         "topk_indices_buffer": Unknown("top-k buffer"),
     }
-
-
-def platform_of(owner: Any) -> Instance:
-    """The CUDA platform object that the source calls `current_platform`."""
-    return Instance(owner)

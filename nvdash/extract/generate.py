@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from nvdash.extract.compact import statements
-from nvdash.extract.emit import MARK, facts_text, rows_text, stale, write
+from nvdash.extract.emit import facts_text, rows_text, stale, write
 from nvdash.extract.read import read_release
 from nvdash.extract.statements import Reading
 
 WORKERS = 2
-MAX_UNDECIDED = 50
 
 
 def read_all(sources: Mapping[str, Path], workers: int = WORKERS) -> list[Reading]:
@@ -73,6 +72,3 @@ def store(folder: Path, files: Mapping[str, str]) -> list[str]:
     for path in old:
         path.unlink()
     return written
-
-
-__all__ = ["MARK", "MAX_UNDECIDED", "files_of", "read_all", "store"]

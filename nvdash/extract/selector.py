@@ -1,17 +1,16 @@
 """Runs a release's own backend selection: its priority list and each backend's `validate_configuration`."""
 
 import ast
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from nvdash.extract.assumptions import Assumptions
-from nvdash.extract.context import Cell, axes_of, platform_of, priority_arguments, selector_arguments
+from nvdash.extract.context import Cell, axes_of, priority_arguments, selector_arguments
 from nvdash.extract.frames import Path, Place
 from nvdash.extract.interp import Interpreter
 from nvdash.extract.locate import find, require
 from nvdash.extract.source import ExtractError, Tree
-from nvdash.extract.values import Bound, ClassRef, EnumMember, FunctionRef, Unknown
+from nvdash.extract.values import Bound, ClassRef, EnumMember, FunctionRef, Instance, Unknown
 
 Reason = tuple[str, Place]
 
@@ -48,7 +47,7 @@ class Selector:
         if key not in self._interpreters:
             self._interpreters[key] = Interpreter(self.tree, Assumptions({}), havoc)
         run = self._interpreters[key]
-        axes = axes_of(cell, platform_of(self._platform), None)
+        axes = axes_of(cell, Instance(self._platform), None)
         run.assumptions.axes = axes
         axes["kv_quant_mode"] = self._quant_mode(run, cell.kv_cache_dtype)
         return run
@@ -170,8 +169,3 @@ def _reasons(path: Path) -> dict[str, Place]:
 
 def _why(value: Any) -> str:
     return value.why if isinstance(value, Unknown) else str(value)
-
-
-def registry_size(names: Mapping[str, str]) -> int:
-    """How many registry members carry a class path."""
-    return len(names)
