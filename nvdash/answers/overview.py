@@ -12,6 +12,7 @@ from nvdash.answers.envelope import envelope
 from nvdash.answers.memory import memory
 from nvdash.answers.results import measured, published_for
 from nvdash.answers.words import FRAMEWORKS, STAGES, VERDICTS, count, dtype, gib, tokens_short
+from nvdash.errors import UnknownError
 
 TONE = {"validated": "success", "expected": "info", "unknown": "info", "conditional": "warning", "trap": "warning"}
 Question = Mapping[str, Any]
@@ -21,7 +22,7 @@ Answer = dict[str, Any]
 def overview(question: Question) -> Answer:
     """The answer sentence with its tone, the four tiles, and at most three next steps with their reasons."""
     support = check({name: value for name, value in question.items() if name in FLAGS})
-    footprint = memory(question)
+    footprint = sized(question)
     runs = measured(question)
     reports = published_for(question)
     return envelope(
@@ -37,6 +38,23 @@ def overview(question: Question) -> Answer:
         next=next_steps(question, support, footprint, runs),
         no_cuda_path=not any(row.get("cuda") for row in runs["smoke"]),
     )
+
+
+def sized(question: Question) -> Answer:
+    """The memory answer, or its keys with nothing known where the cache format has no known bytes for this layout."""
+    try:
+        return memory(question)
+    except UnknownError as refusal:
+        reason = f"{refusal.where}: expected {refusal.expected}, {refusal.found}"
+        unknown = dict.fromkeys(UNSIZED)
+        return {**unknown, "question": dict(question), "items": [], "advice": [reason], "binding_reason": reason}
+
+
+UNSIZED = (
+    *("weights_bytes", "weights_source", "kv_bytes_per_token", "available_kv_bytes", "available_kv_bytes_low"),
+    *("available_kv_bytes_high", "kv_tokens_low", "kv_tokens_high", "requests_that_fit", "binding_pool", "fits"),
+)
+"""What the overview shows of a memory answer."""
 
 
 def fits(footprint: Answer) -> bool | None:
@@ -127,7 +145,7 @@ def tiles(support: Answer, footprint: Answer, runs: Answer, reports: list[Answer
 def fit_tile(footprint: Answer) -> tuple[str, str, str]:
     """What is left for the cache after weights and runtime."""
     low, high = footprint.get("available_kv_bytes_low"), footprint.get("available_kv_bytes_high")
-    source = f"{gib(footprint['weights_bytes'])} of weights ({footprint['weights_source']})"
+    source = f"{gib(footprint['weights_bytes'])} of weights ({footprint['weights_source'] or 'not known'})"
     if fits(footprint) is False:
         return "Does it fit?", "No, the weights do not fit", source
     if low is None or high is None:
