@@ -89,12 +89,16 @@ def write_atomically(path: Path, text: str) -> None:
 
 def execute(spec: CaseSpec, phases: Phases) -> dict[str, Any]:
     """The facts of one case; every way an engine ends without them becomes an outcome."""
+    engine = None
     try:
         with _outcomes():
             engine = importlib.import_module(f"nvdash.smoke.engines.{spec.engine}")
             return {"outcome": "done", **engine.run(spec, phases)}
     except _Ended as ended:
-        return ended.facts
+        facts = dict(ended.facts)
+        with contextlib.suppress(Exception):  # versions still say what it was that refused or broke
+            facts["environment"] = getattr(engine, "environment")()  # noqa: B009
+        return facts
 
 
 class _Ended(Exception):

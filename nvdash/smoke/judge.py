@@ -101,7 +101,7 @@ def ending(attempts: Sequence[Attempt], log: Sequence[str] = ()) -> Finding | No
         verdict, reason = outcome, f"{decisive.facts.get('error') or 'no reason given'}"
     else:
         return None
-    if verdict == "crash" and (said := said_to_end(log)):
+    if verdict == "crash" and (said := said_to_end([str(decisive.facts.get("error") or ""), *log])):
         return Finding(*said)
     if verdict == "crash" and not last.crashed:
         reason += "; a second try with synchronous launches ran through"

@@ -71,9 +71,22 @@ def shape(
         heads = built.heads()
         if not layers:
             raise UnknownError(f"model {model.name}", "a layer that attends", "found none that a smoke test knows")
+        if engine in ("vllm", "sglang") and "model_type" not in config:
+            return stand_in(model, heads)
         return with_sizes(layers, engine), config, whole, heads.kind if heads else None
     heads = HeadLayout.parse(str(question.get("head_layout") or default_heads(question)))
     return with_sizes(layers_of_heads(heads), engine), llama_config(heads), True, heads.kind
+
+
+def stand_in(
+    model: Model, heads: HeadLayout | None
+) -> tuple[tuple[Layer, ...], Mapping[str, Any] | None, bool, str | None]:
+    """A plain model with the same heads, where only a geometry is known; other layouts need the config.json itself."""
+    config = llama_config(heads) if heads else None
+    if heads is None or config is None:
+        hint = "save the model's config.json and give its path as --model"
+        raise UsageError(f"--model {model.name}", "a config.json that an engine can build", "its geometry only", hint)
+    return layers_of_heads(heads), config, True, heads.kind
 
 
 def default_heads(question: Mapping[str, Any]) -> str:

@@ -8,12 +8,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
-from nvdash.store.connection import store_path
-from nvdash.store.runs import look
-from nvdash.store.smoke import smoke_reports
+from nvdash.store.connection import look, store_path
 from nvdash.support.observations import Observation
 
 MEANING: dict[str, tuple[str, str, str | None]] = {
@@ -35,6 +32,8 @@ def observations(framework: str, arch: str, path: Path | None = None) -> list[Ob
         return []
     rows = _kept(place)
     if rows is None:
+        from nvdash.store.smoke import smoke_reports
+
         rows = [asdict(row) for report in smoke_reports(place) for row in observed(report)]
         _keep(place, rows)
     found = (Observation(**{**row, "stages": tuple(row["stages"])}) for row in rows)
@@ -76,16 +75,16 @@ def _shown(report: Mapping[str, Any]) -> dict[str, Any]:
         "reason": report.get("reason") or None,
         "flashinfer": (report.get("environment") or {}).get("flashinfer"),
         "weights": _said(report, "weights"),
-        "backend": _said(report, "backend"),
-        "kv_cache_dtype": _asked_dtype(report),
+        "backend": _cell(report, "backend"),
+        "kv_cache_dtype": _cell(report, "kv_cache_dtype"),
     }
 
 
-def _asked_dtype(report: Mapping[str, Any]) -> str | None:
-    """The cell that a run speaks about: after a fall back, the dtype that was named and not served."""
-    named = (report.get("requested") or {}).get("kv_cache_dtype")
+def _cell(report: Mapping[str, Any], name: str) -> str | None:
+    """The cell that a run speaks about: after a fall back, the dtype and backend that were named and not served."""
+    named = (report.get("requested") or {}).get(name)
     fell_back = report["verdict"] == "fallback" and named not in (None, "auto")
-    return str(named) if fell_back else _said(report, "kv_cache_dtype")
+    return str(named) if fell_back else _said(report, name)
 
 
 def _said(report: Mapping[str, Any], name: str) -> str | None:
@@ -125,6 +124,8 @@ def _kept(place: Path) -> list[dict[str, Any]] | None:
 
 def _keep(place: Path, rows: list[dict[str, Any]]) -> None:
     """Keep the answer; a folder that cannot be written only costs time."""
+    from tempfile import NamedTemporaryFile
+
     try:
         with NamedTemporaryFile("w", dir=place.parent, delete=False, suffix=".tmp", encoding="utf-8") as file:
             json.dump({"look": list(look(place)), "rows": rows}, file)

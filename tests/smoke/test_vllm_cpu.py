@@ -53,8 +53,8 @@ def test_a_backend_nobody_knows_is_refused_by_the_configuration():
     assert "Unknown attention backend: 'NOPE'" in report["reason"]
 
 
-def test_a_model_with_windowed_layers_is_cut_to_one_period():
-    report = run("gemma-3-1b", model="google/gemma-3-1b-it", kv_cache_dtype="auto")
+def test_a_model_with_windowed_layers_is_cut_to_one_period(shared):
+    report = run("gemma-3-1b", model=str(shared / "model-configs/google--gemma-3-1b-it.json"))
     assert report["verdict"] == "pass"
     assert {(row["head_size"], row["value_head_size"]) for row in report["scope"]["layers"]} == {(256, 256)}
 

@@ -177,7 +177,7 @@ def run(spec: CaseSpec, phases: Phases) -> dict[str, Any]:
             for layer in layers
         ]
     return {
-        "environment": {**gpu_facts(), "release": flashinfer_version(), "flashinfer": flashinfer_version()},
+        "environment": environment(),
         "resolved": {"kv_cache_dtype": chosen.name, "backend": spec.backend or "auto"},
         "cache": cache_facts([engines[layer, DATA[0]] for layer in layers]),
         "trace": trace,
@@ -240,6 +240,11 @@ def refusals() -> Iterator[None]:
         if any(words in str(error) for words in ("Missing TRTLLM-GEN kernel", "not supported", "Unsupported")):
             raise Refused("kernel", str(error)) from error
         raise
+
+
+def environment() -> dict[str, Any]:
+    """Versions and device."""
+    return {**gpu_facts(), "release": flashinfer_version(), "flashinfer": flashinfer_version()}
 
 
 def flashinfer_version() -> str | None:

@@ -55,7 +55,7 @@ def run(spec: CaseSpec, phases: Phases) -> dict[str, Any]:
             with contextlib.suppress(Exception):
                 engine.shutdown()
     return {
-        "environment": {**gpu_facts(), "release": version("sglang"), "flashinfer": version("flashinfer-python")},
+        "environment": environment(),
         "resolved": {"kv_cache_dtype": info.get("kv_cache_dtype"), "backend": info.get("attention_backend")},
         "cache": {"kv_tokens": info.get("max_total_num_tokens"), "block_size": info.get("page_size")},
         "trace": trace,
@@ -112,6 +112,11 @@ def staged(files: Iterable[Path]) -> list[dict[str, Any]]:
             trace["steps"] = {phase: count}
         found.append(trace)
     return found
+
+
+def environment() -> dict[str, Any]:
+    """Versions and device."""
+    return {**gpu_facts(), "release": version("sglang"), "flashinfer": version("flashinfer-python")}
 
 
 def version(package: str) -> str | None:
