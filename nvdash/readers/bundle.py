@@ -152,31 +152,87 @@ class Bundle:
 
 def combine(readings: Sequence[FileReading]) -> Bundle:
     """Put the readable files of one run together; values are never mixed, the first file that states one counts."""
-    good = [reading for reading in readings if not reading.error]
-    server: dict[str, Value] = {}
-    provenance: dict[str, str] = {}
-    warnings = [warning for reading in good for warning in reading.warnings]
-    scrapes = [reading for reading in good if reading.format == "metrics"]
-    passed = _passed(scrapes, warnings)
-    if passed:
-        server |= passed
-        provenance |= dict.fromkeys(passed, " to ".join(Path(scrape.file).name for scrape in _in_order(scrapes)))
-    for reading in good:
+    good, warnings = _without_rounded([reading for reading in readings if not reading.error])
+    warnings += _renumbered(good)
+    server, provenance = _server(good, warnings)
+    runs = tuple(run for reading in good for run in reading.runs)
+    warnings += _contradictions(runs, server, provenance)
+    of_this_run = _of_this_run(server, provenance, good)
+    filled = tuple(_filled(run, of_this_run) for run in runs)
+    quality = tuple(row for reading in good for row in reading.quality)
+    kernels = tuple(row for reading in good for row in reading.kernels)
+    gaps = missing("serving" if runs else "quality" if quality else "server", filled, quality, of_this_run)
+    return Bundle(tuple(readings), filled, quality, kernels, server, provenance, tuple(warnings), gaps)
+
+
+def _renumbered(readings: Sequence[FileReading]) -> Iterable[Remark]:
+    """The remarks of every file, with the numbers that its runs have in the bundle."""
+    before = 0
+    for reading in readings:
+        for remark in reading.warnings:
+            yield remark if remark.run is None else replace(remark, run=remark.run + before)
+        before += len(reading.runs)
+
+
+_PRECISE = {
+    "aiperf-csv": ("aiperf", "genai-perf"),
+    "console": ("vllm-bench-serve", "vllm-bench-sweep", "sglang-bench-serving"),
+    "vllm-bench-sweep-csv": ("vllm-bench-sweep",),
+    "guidellm-csv": ("guidellm", "guidellm-yaml"),
+    "guidellm-yaml": ("guidellm",),
+    "trtllm-bench-stdout": ("trtllm-bench",),
+    "llama-bench-markdown": ("llama-bench", "llama-bench-csv"),
+    "flashinfer-benchmark-log": ("flashinfer-benchmark",),
+}
+"""Formats that print rounded what another format of the same tool states exactly."""
+
+
+def _without_rounded(readings: Sequence[FileReading]) -> tuple[list[FileReading], list[Remark]]:
+    """The readings, where a printed copy of as many exact runs loses its own; its facts about the server stay."""
+    exact = {reading.format: len(reading.runs) for reading in readings}
+    kept, copies = [], []
+    for reading in readings:
+        better = [name for name in _PRECISE.get(reading.format or "", ()) if exact.get(name) == len(reading.runs)]
+        if reading.runs and better:
+            text = f"{Path(reading.file).name} prints the runs of the {better[0]} file rounded: not counted again"
+            copies.append(Remark("rounded_copy", text))
+            reading = replace(reading, runs=(), warnings=())
+        kept.append(reading)
+    return kept, copies
+
+
+def _server(readings: Sequence[FileReading], warnings: list[Remark]) -> tuple[dict[str, Value], dict[str, str]]:
+    """Facts about the server with the file that states each; contradictions are added to the remarks."""
+    scrapes = _in_order([reading for reading in readings if reading.format == "metrics"])
+    server: dict[str, Value] = dict(_passed(scrapes, warnings))
+    provenance = dict.fromkeys(server, " to ".join(Path(scrape.file).name for scrape in scrapes))
+    for reading in readings:
         for name, value in reading.server.items():
             if name not in server:
                 server[name], provenance[name] = value, Path(reading.file).name
             elif name in _MUST_AGREE and not _agree(server[name], value):
                 text = f"{name}: {provenance[name]} says {server[name]}, {Path(reading.file).name} says {value}"
                 warnings.append(Remark("contradiction", text))
-    runs = tuple(run for reading in good for run in reading.runs)
-    warnings += _contradictions(runs, server, provenance)
-    filled = tuple(_filled(run, server) for run in runs)
-    quality = tuple(row for reading in good for row in reading.quality)
-    kernels = tuple(row for reading in good for row in reading.kernels)
-    gaps = missing("serving" if runs else "quality" if quality else "server", filled, quality, server)
-    return Bundle(tuple(readings), filled, quality, kernels, server, provenance, tuple(warnings), gaps)
+    return server, provenance
 
 
+def _of_this_run(
+    server: Mapping[str, Value], provenance: Mapping[str, str], readings: Sequence[FileReading]
+) -> dict[str, Value]:
+    """The facts that hold for the run: what a server counted since its start does not, unless it counted nothing."""
+    lifelong = {Path(reading.file).name for reading in readings if reading.format == "metrics" or _is_log(reading)}
+    return {
+        name: value
+        for name, value in server.items()
+        if name not in _COUNTED or provenance[name] not in lifelong or (name == "preemptions" and value == 0)
+    }
+
+
+def _is_log(reading: FileReading) -> bool:
+    return (reading.format or "").endswith("-log")
+
+
+_COUNTED = frozenset({"preemptions", "prefix_hit_rate", "kv_usage_max"})
 _MUST_AGREE = frozenset(
     "framework version gpu gpu_count tp pp dp dcp kv_cache_dtype_requested kv_cache_dtype_resolved weight_format"
     " quantization attention_backend max_num_seqs max_num_batched_tokens gpu_memory_utilization max_model_len"
@@ -228,14 +284,13 @@ def _count(scrape: FileReading, name: str) -> int:
 
 
 def _passed(scrapes: Sequence[FileReading], warnings: list[Remark]) -> dict[str, Any]:
-    """What happened between the first and the last scrape; nothing when there is only one."""
+    """What happened between the first and the last of these scrapes; nothing when there is only one."""
     if len(scrapes) == 1:
         text = "one scrape only: its counters run since the server started, not over this run"
         warnings.append(Remark("one_scrape", text))
     if len(scrapes) < 2:
         return {}
-    ordered = _in_order(scrapes)
-    passed = metrics.between(ordered[0].server, ordered[-1].server)
+    passed = metrics.between(scrapes[0].server, scrapes[-1].server)
     if passed is None:
         text = "the scrapes are of two servers or a restart lies between them: no counter can be differenced"
         warnings.append(Remark("restart", text))

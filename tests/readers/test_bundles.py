@@ -79,9 +79,35 @@ def test_counters_of_two_scrapes_are_differenced_in_whatever_order_they_come(bun
         assert found.server["prefix_hit_rate"] == 0.5  # 2,000 of 4,000 tokens
 
 
-def test_one_scrape_counts_since_the_start_and_says_so(bundle):
+def test_one_scrape_counts_since_the_start_and_says_nothing_of_the_run(bundle):
     found = bundle(result=json.dumps(RESULT), scrape=scrape(9, 5_000, 2_500))
     assert "one_scrape" in [warning.code for warning in found.warnings]
+    assert found.server["preemptions"] == 9
+    assert (found.runs[0].get("preemptions"), found.runs[0].get("prefix_hit_rate")) == (None, None)
+    assert {"preemptions", "prefix_hit_rate"} <= {gap.field for gap in found.missing}
+
+
+def test_a_server_that_never_preempted_did_not_preempt_this_run(bundle):
+    found = bundle(result=json.dumps(RESULT), scrape=scrape(0, 5_000, 2_500))
+    assert found.runs[0].get("preemptions") == 0
+    assert found.runs[0].get("prefix_hit_rate") is None
+
+
+def test_two_scrapes_around_a_run_close_its_counters(bundle):
+    found = bundle(result=json.dumps(RESULT), before=scrape(3, 1_000, 100), after=scrape(9, 5_000, 2_100))
+    assert (found.runs[0].get("preemptions"), found.runs[0].get("prefix_hit_rate")) == (6, 0.5)
+    assert found.provenance["preemptions"] == "before to after"
+    assert not {"preemptions", "prefix_hit_rate"} & {gap.field for gap in found.missing}
+
+
+def test_a_rounded_copy_of_the_same_runs_is_not_counted_again(bundle):
+    console = (
+        "============ Serving Benchmark Result ============\nSuccessful requests: 64\nMean TTFT (ms): 100.00\n====\n"
+    )
+    found = bundle(result=json.dumps(RESULT), console=console)
+    assert len(found.runs) == 1
+    assert found.runs[0].get("output_tok_s") == 819.2
+    assert "rounded_copy" in [warning.code for warning in found.warnings]
 
 
 def test_scrapes_around_a_restart_are_not_differenced(bundle):
@@ -147,3 +173,9 @@ def test_an_older_scrape_without_block_counts_states_none(tmp_path):
     assert "num_blocks" not in server and "observed" not in server
     assert "prefix_hit_rate" not in server  # nothing was asked yet
     assert server["preemptions"] == 0
+
+
+def test_a_remark_names_the_run_of_the_bundle(bundle):
+    saturated = {**RESULT, "request_rate": 100.0}
+    found = bundle(first=json.dumps(RESULT), second=json.dumps(saturated))
+    assert [(warning.code, warning.run) for warning in found.warnings] == [("saturated", 1)]
