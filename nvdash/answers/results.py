@@ -79,8 +79,10 @@ def reinstate(run_id: str, reason: str) -> dict[str, Any]:
 
 
 def purge(run_id: str, reason: str) -> dict[str, Any]:
-    """Remove a run for good; the audit row remains."""
-    return _changed("purge", run_id, lifecycle.purge(run_id, reason), reason)
+    """Remove a run or a smoke report for good; the audit row remains, and backups are named that may still hold it."""
+    full = lifecycle.purge(run_id, reason)
+    left = [f"the backup {name} was made before and may still hold it" for name in upkeep.backups()]
+    return _changed("purge", run_id, full, reason, warnings=left)
 
 
 def _changed(name: str, asked: str, full: str, reason: str, **keys: Any) -> dict[str, Any]:

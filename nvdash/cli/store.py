@@ -76,5 +76,6 @@ def lines(answer: Mapping[str, Any]) -> Iterable[str]:
 
 
 def purged(answer: Mapping[str, Any]) -> Iterable[str]:
-    """What happened."""
+    """What happened, and where copies may be left."""
+    yield from (f"▲ {text}" for text in answer["warnings"])
     yield f"Run {answer['run_ids'][0]} was removed for good; the audit log keeps that and why."

@@ -5,7 +5,6 @@ A reader leaves it once its connection is open; a writer keeps it while it retri
 """
 
 import os
-import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nvdash.store.failure import WAIT_S, StoreError, busy, unusable
-from nvdash.store.migrations import bring_up, is_current
+from nvdash.store.migrations import back_up, bring_up, is_current
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,6 +31,18 @@ def store_path() -> Path:
         hint = "write a path on a local disk, or leave NVDASH_STORE unset"
         raise StoreError("NVDASH_STORE", "a file path", f"found the scheme {given.split(':')[0]!r}", hint)
     return Path(given) if given else DEFAULT_STORE
+
+
+def look(place: Path) -> tuple[int, ...]:
+    """When the store's files last changed and how long they are."""
+    found: list[int] = []
+    for file in (place, place.with_name(place.name + ".wal")):
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        found += [status.st_ino, status.st_mtime_ns, status.st_size]
+    return tuple(found)
 
 
 @contextmanager
@@ -75,6 +86,17 @@ def upgrade(place: Path) -> dict[str, object]:
         return bring_up(connection, place)
 
 
+def rewrite(place: Path) -> None:
+    """Write the whole database anew in place of the old file, so that nothing deleted stays in it."""
+    fresh = place.with_name(f"{place.name}.rewritten")
+    with _gate(place):
+        connection = _open(place, read_only=False)
+        with _closing(place, connection):
+            fresh.unlink(missing_ok=True)
+            back_up(connection, place, fresh)
+        os.replace(fresh, place)
+
+
 def _open_to_read(place: Path) -> "duckdb.DuckDBPyConnection":
     with _gate(place):
         return _open(place, read_only=True)
@@ -114,6 +136,8 @@ def _gate(place: Path) -> Iterator[None]:
 
 def _open(place: Path, *, read_only: bool) -> "duckdb.DuckDBPyConnection":
     """Connect, retrying with jitter while another connection holds the file in another mode."""
+    import random
+
     import duckdb
 
     config = OFFLINE if read_only else OFFLINE | FORMAT

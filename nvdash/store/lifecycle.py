@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from nvdash.errors import UsageError
 from nvdash.store.adding import SIDE_TABLES, extra_row, reinstate_row
 from nvdash.store.columns import BY_NAME, VALUE_NAMES
-from nvdash.store.connection import reading, writing
+from nvdash.store.connection import reading, rewrite, store_path, writing
+from nvdash.store.identity import SHOWN_DIGITS
 from nvdash.store.migrations import utc_now
 from nvdash.store.runs import as_dicts, resolve
 from nvdash.store.values import stored
@@ -125,15 +126,27 @@ def reinstate(run_id: str, reason: str, path: Path | None = None) -> str:
 
 
 def purge(run_id: str, reason: str, path: Path | None = None) -> str:
-    """Remove what must not be kept, for good; only the audit row remains. Returns the whole id."""
+    """Remove a run or a smoke report for good; only the audit row remains. Returns the whole id.
+
+    The file is written anew, because a database keeps the bytes of a deleted row until it needs the space.
+    """
     if not reason.strip():
         raise UsageError("--reason", "why this run must not be kept", "found nothing", "the audit row keeps the reason")
     with writing(path) as connection:
-        full = resolve(connection, run_id)
+        full = _smoke_report(connection, run_id) or resolve(connection, run_id)
         for table in ("runs", "revisions", *SIDE_TABLES):
             connection.execute(f"DELETE FROM {table} WHERE run_id = ?", [full])
+        connection.execute("DELETE FROM smoke WHERE smoke_id = ?", [full])
         connection.execute("INSERT INTO audit VALUES (?, 'purge', ?, ?)", [utc_now(), full, reason])
-        return full
+    rewrite(path or store_path())
+    return full
+
+
+def _smoke_report(connection: "DuckDBPyConnection", smoke_id: str) -> str | None:
+    """The one smoke report whose id begins so, if there is exactly one."""
+    query = "SELECT smoke_id FROM smoke WHERE starts_with(smoke_id, ?)"
+    found = connection.execute(query, [smoke_id.strip().lower()]).fetchall() if len(smoke_id) >= SHOWN_DIGITS else []
+    return str(found[0][0]) if len(found) == 1 else None
 
 
 def _is_withdrawn(connection: "DuckDBPyConnection", run_id: str) -> bool:

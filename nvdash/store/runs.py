@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nvdash.errors import UnknownError, UsageError
 from nvdash.store.columns import BY_NAME
-from nvdash.store.connection import reading, store_path
+from nvdash.store.connection import look, reading, store_path
 from nvdash.store.identity import SHOWN_DIGITS
 
 if TYPE_CHECKING:
@@ -29,18 +29,6 @@ def revision(path: Path | None = None) -> int:
         number = int(connection.execute("SELECT revision FROM meta").fetchall()[0][0])
     _revisions[str(place)] = (look(place), number)
     return number
-
-
-def look(place: Path) -> tuple[int, ...]:
-    """When the store's files last changed and how long they are."""
-    found: list[int] = []
-    for file in (place, place.with_name(place.name + ".wal")):
-        try:
-            status = file.stat()
-        except OSError:
-            continue
-        found += [status.st_ino, status.st_mtime_ns, status.st_size]
-    return tuple(found)
 
 
 def find(

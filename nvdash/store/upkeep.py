@@ -27,6 +27,12 @@ def backup(target: Path | None = None, path: Path | None = None) -> Path:
         return back_up(connection, place, target)
 
 
+def backups(path: Path | None = None) -> list[str]:
+    """The backup files beside the store, oldest first."""
+    place = path or store_path()
+    return sorted(file.name for file in place.parent.glob(f"{place.name}.backup-*"))
+
+
 def maintain(path: Path | None = None) -> dict[str, Any]:
     """Fold the log into the file, refresh statistics, and count side rows that lost their run."""
     place = path or store_path()

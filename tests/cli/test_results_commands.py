@@ -95,7 +95,8 @@ def test_export_and_import_move_everything(monkeypatch, tmp_path):
 def test_store_upkeep(tmp_path):
     run("submit", BENCH)
     assert answer("store", "status")[0]["rows"]["runs"] == 1
-    assert answer("store", "migrate")[0]["to"] == 1
+    migrated, _ = answer("store", "migrate")
+    assert migrated["from"] == migrated["to"] == answer("store", "status")[0]["schema"]
     assert Path(answer("store", "backup", "--out", str(tmp_path / "copy"))[0]["file"]).is_file()
     assert set(answer("store", "maintain")[0]["orphans"].values()) == {0}
     run_id = answer("runs")[0]["run_ids"][0]

@@ -3,7 +3,7 @@
 import pytest
 
 from nvdash.errors import UnknownError, UsageError
-from nvdash.store import adding, lifecycle, runs, upkeep
+from nvdash.store import adding, lifecycle, runs, smoke, upkeep
 from nvdash.store.values import typed
 
 
@@ -62,6 +62,24 @@ def test_a_purge_leaves_only_its_audit_row(run):
     assert {name: count for name, count in rows.items() if count} == {"audit": 1}
     with pytest.raises(UnknownError):
         runs.get(run)
+
+
+def test_a_purge_leaves_no_byte_of_it_in_the_file(store, new_run):
+    secret = "customer-4711-secret-model"
+    gone, kept = new_run(model=secret), new_run(output_tok_s=7.0)
+    adding.add([gone, kept])
+    assert secret.encode() in store.read_bytes()
+    lifecycle.purge(gone.run_id, "held a customer name")
+    assert secret.encode() not in store.read_bytes()
+    assert [run["run_id"] for run in runs.find()] == [kept.run_id]
+    assert adding.add([kept]).duplicates == (kept.run_id,)
+    assert not list(store.parent.glob("*.rewritten"))
+
+
+def test_a_smoke_report_is_purged_too(store):
+    (smoke_id,), _ = smoke.add_smoke([({"verdict": "pass"}, {"engine": "vllm"})])
+    assert lifecycle.purge(smoke_id[:8], "wrong machine") == smoke_id
+    assert smoke.smoke_reports() == []
 
 
 def test_a_purge_without_a_reason_is_refused(run):
