@@ -43,11 +43,11 @@ def matrix_digest() -> str:
 
 def digest_of(files: Iterable[Path]) -> str:
     """SHA-256 over names and contents, first 12 hex digits; equal content gives the same digest on any machine."""
-    roots = matrix_roots()
+    roots = [f"{root}{os.sep}" for root in matrix_roots()]
     whole = hashlib.sha256()
     for path in files:
         status = path.stat()
-        whole.update(f"{_portable(path, roots)}\0".encode())
+        whole.update(f"{_portable(str(path), roots)}\0".encode())
         whole.update(_content_digest(path, status.st_size, status.st_mtime_ns))
     return whole.hexdigest()[:DIGEST_DIGITS]
 
@@ -58,8 +58,9 @@ def _content_digest(path: Path, size: int, modified_ns: int) -> bytes:
     return hashlib.sha256(path.read_bytes()).digest()
 
 
-def _portable(path: Path, roots: tuple[Path, ...]) -> str:
+def _portable(path: str, roots: list[str]) -> str:
+    """The name below its root, which is the same wherever the project lies."""
     for number, root in enumerate(roots):
-        if path.is_relative_to(root):
-            return f"{number}:{path.relative_to(root).as_posix()}"
-    return path.name
+        if path.startswith(root):
+            return f"{number}:{path[len(root) :].replace(os.sep, '/')}"
+    return os.path.basename(path)
