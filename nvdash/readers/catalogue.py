@@ -77,10 +77,12 @@ class Catalogue:
         return tuple(gpu_of(row) for row in self.gpu_rows.values())
 
     def capability(self, text: str) -> Gpu:
-        """An architecture without a product: kernels are known, memory is not."""
+        """An architecture of a product or of the matrix: kernels are known, memory is not."""
+        from nvdash.readers.matrix import read_axes
+
         bare = architecture(text)
         known = {(row["vendor"], row["arch"]) for row in self.gpu_rows.values()}
-        if bare and (bare[0] == "amd" or bare[:2] in known):
+        if bare and (bare[0] == "amd" or bare[:2] in known or bare[1] in read_axes().get("arch", {})):
             return Gpu(bare[1], bare[1], *bare)
         found = "no product has this name"
         raise UnknownError(f"GPU {text!r}", "a product of matrix/gpus.yaml", found, self.hint(text))

@@ -94,6 +94,11 @@ def test_a_capability_names_an_architecture_and_no_memory():
     assert (gpu.arch, gpu.compute_capability, gpu.memory_low_bytes) == ("sm120", "12.0", None)
 
 
+def test_a_capability_that_only_the_matrix_names_has_kernels_and_no_memory():
+    gpu = load().gpu("sm87")  # Jetson Orin: on the axis of the matrix, no product in gpus.yaml
+    assert (gpu.arch, gpu.memory_low_bytes) == ("sm87", None)
+
+
 def test_an_amd_target_is_never_an_nvidia_capability():
     gpu = catalogue.load().gpu("gfx1100")
     assert (gpu.vendor, gpu.arch, gpu.compute_capability) == ("amd", "gfx1100", None)
