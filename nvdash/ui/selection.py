@@ -133,11 +133,10 @@ def digest_then() -> str | None:
 
 
 def reset() -> None:
-    """Put every selector back to its default."""
-    for key in SELECTORS:
-        st.session_state.pop(key, None)
-    for key in SELECTORS:
-        st.query_params.pop(key, None)
+    """Put every selector back to its default; a bound parameter leaves the URL with its widget's value."""
+    newest = cached.releases(DEFAULTS[FRAMEWORK])[0]
+    for key, value in {**DEFAULTS, RELEASE: newest}.items():
+        st.session_state[key] = value
     dismiss()
 
 
