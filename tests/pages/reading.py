@@ -38,6 +38,11 @@ def table(app: AppTest, *columns: str) -> pd.DataFrame:
     return found[0]
 
 
+def fixed_line(app: AppTest) -> str:
+    """The grey line that repeats the configuration and names the matrix digest."""
+    return next(str(line.value) for line in app.caption if " · matrix " in line.value)
+
+
 def chart_alts(app: AppTest) -> list[str]:
     """The text alternative of every chart."""
     return [str(chart.proto.alt) for chart in app.get("vega_lite_chart")]

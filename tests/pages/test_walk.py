@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from reading import PAGES, text, visit
+from tests.pages.reading import PAGES, fixed_line, text, visit
 
-TITLES = {**{name: name for name in PAGES}, "Overview": "meta-llama/Llama-3.1-8B-Instruct on 1 × NVIDIA GeForce RTX 5090 (SM120)"}
+OVERVIEW = "meta-llama/Llama-3.1-8B-Instruct on 1 × NVIDIA GeForce RTX 5090 (SM120)"
+TITLES = {**{name: name for name in PAGES}, "Overview": OVERVIEW}
 
 
 def test_a_walk_over_all_six_pages_meets_titles_and_the_fixed_line_and_no_exception(app):
@@ -15,7 +16,7 @@ def test_a_walk_over_all_six_pages_meets_titles_and_the_fixed_line_and_no_except
         assert not app.exception, f"{name}: {app.exception[0].value}"
         assert [title.value for title in app.title] == [TITLES[name]]
         if name != "Submit results":
-            fixed = app.caption[0].value
+            fixed = fixed_line(app)
             assert fixed.startswith("meta-llama/Llama-3.1-8B-Instruct · 1 × rtx-5090 · vLLM "), name
             assert re.search(r"· matrix [0-9a-f]{8,}", fixed), f"{name}: no matrix digest in {fixed!r}"
 
@@ -43,4 +44,4 @@ def test_a_choice_stays_when_the_page_changes(app):
     app.sidebar.selectbox(key="gpu").select("h200-sxm").run()
     app.switch_page(PAGES["Memory"]).run()
     assert app.sidebar.selectbox(key="gpu").value == "h200-sxm"
-    assert "1 × h200-sxm" in app.caption[0].value
+    assert "1 × h200-sxm" in fixed_line(app)
