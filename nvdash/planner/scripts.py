@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from nvdash.planner.values import LABELS, Job
 
@@ -18,7 +19,8 @@ METADATA_WORDS = {
 def script(job: Job) -> str:
     """The whole script of one cell in one set."""
     known = facts(job)
-    parts = [_head(job), _blocks(job), _serve(job), _load(job, known), _judge(job), _submit(job, known)]
+    loads = [_load(item, facts(item), name) for name, item in _loads(job)]
+    parts = [_head(job), _blocks(job), _serve(job), *loads, _judge(job), _submit(job, known)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -98,7 +100,12 @@ def _serve(job: Job) -> str:
     line = f"{_line(job.engine.serve, job)} {shlex.join([*chosen, *fixed])}{blocks}"
     return "\n".join(
         [
-            f'{line} > "$OUT/server.log" 2>&1 &',
+            'if curl -fsS "http://127.0.0.1:$PORT/health" > /dev/null 2>&1; then',
+            '  echo "another server answers on port $PORT: end it, or set PORT" >&2',
+            "  exit 1",
+            "fi",
+            ': > "$OUT/server.log"',
+            f'{line} >> "$OUT/server.log" 2>&1 &',
             "SERVER=$!",
             'trap \'kill "$SERVER" 2>/dev/null; wait "$SERVER" 2>/dev/null || true\' EXIT',
             'until curl -fsS "http://127.0.0.1:$PORT/health" > /dev/null 2>&1; do',
@@ -122,7 +129,16 @@ def _chosen(job: Job) -> dict[str, object]:
     return chosen | {"backend": job.backend, "memory": job.engine.memory, **job.engine.scheduler}
 
 
-def _load(job: Job, known: Mapping[str, str]) -> str:
+def _loads(job: Job) -> list[tuple[str, Job]]:
+    """The workload, and for the pinned one the same prompts with one output token: that time is prefill alone."""
+    load = job.workload
+    if load.requests:
+        return [("c", job)]
+    name = f"{load.name.rpartition('x')[0]}x1"
+    return [("c", job), ("prefill-c", replace(job, workload=replace(load, name=name, osl=1, concurrency=(1,))))]
+
+
+def _load(job: Job, known: Mapping[str, str], folder: str) -> str:
     """Every load, several times; each run keeps its own part of the log and its own counters."""
     words = (*job.engine.client, *(job.engine.own if job.workload.requests else job.engine.pinned))
     repeats = " ".join(str(number) for number in range(1, job.workload.repeats + 1))
@@ -132,7 +148,7 @@ def _load(job: Job, known: Mapping[str, str]) -> str:
             f"for CONCURRENCY in {' '.join(map(str, job.workload.concurrency))}; do",
             f"  REQUESTS=$((CONCURRENCY * {job.workload.requests_per_slot}))",
             f"  for REPEAT in {repeats}; do",
-            '    DIR="$OUT/c$CONCURRENCY-r$REPEAT"',
+            f'    DIR="$OUT/{folder}$CONCURRENCY-r$REPEAT"',
             '    mkdir -p "$DIR"',
             '    FROM="$(wc -c < "$OUT/server.log")"',
             '    curl -fsS "http://127.0.0.1:$PORT/metrics" > "$DIR/metrics_before.txt"',
@@ -160,7 +176,7 @@ def _judge(job: Job) -> str:
     load = job.workload
     server = "base_url=http://127.0.0.1:$PORT/v1/completions,num_concurrent=16,tokenized_requests=False"
     model = shlex.quote(f"model={job.checkpoint}")
-    ask = f'lm_eval --model local-completions --model_args {model}",{server},max_length={load.context}"'
+    ask = f'lm_eval --model local-completions --log_samples --model_args {model}",{server},max_length={load.context}"'
     lengths = shlex.quote(f'{{"max_seq_lengths": [{load.context}]}}')
     long = f"{shlex.quote(load.long_context)} --metadata {lengths}"
     return "\n".join(
@@ -180,13 +196,21 @@ def _submit(job: Job, known: Mapping[str, str]) -> str:
     return "\n".join(
         [
             f'SAID=(--set "gpu=$GPU" {sets})',
-            'for DIR in "$OUT"/c*-r*; do',
-            f'  "$NVDASH" submit {files} "${{SAID[@]}}"',
-            "done",
+            *(line for name, item in _loads(job) for line in _submit_load(name, item, files)),
             'find "$OUT/reasoning" "$OUT/long-context" -name "results_*.json" -print0 |',
-            '  while IFS= read -r -d "" FILE; do "$NVDASH" submit "$FILE" "${SAID[@]}"; done',
+            '  while IFS= read -r -d "" FILE; do',
+            '    "$NVDASH" submit "$FILE" "$(dirname "$FILE")"/samples_*.jsonl "${SAID[@]}"',
+            "  done",
         ]
     )
+
+
+def _submit_load(folder: str, job: Job, files: str) -> list[str]:
+    """The runs of one workload; what it names differently is said last and counts."""
+    load = job.workload
+    own = "" if load.requests else f" --set osl_target={load.osl}"
+    said = f'"${{SAID[@]}}" --set {shlex.quote(f"workload={load.name}")}{own}'
+    return [f'for DIR in "$OUT"/{folder}*-r*; do', f'  "$NVDASH" submit {files} {said}', "done"]
 
 
 def _line(words: Iterable[str], job: Job) -> str:

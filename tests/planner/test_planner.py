@@ -80,8 +80,8 @@ def test_every_script_is_bash(framework, which, cell):
 
 
 def served(text):
-    (line,) = [line for line in text.splitlines() if line.endswith('> "$OUT/server.log" 2>&1 &')]
-    return shlex.split(line.split(" > ")[0])
+    (line,) = [line for line in text.splitlines() if line.endswith('>> "$OUT/server.log" 2>&1 &')]
+    return shlex.split(line.split(" >> ")[0])
 
 
 @pytest.mark.parametrize("framework", ["vllm", "sglang"])
@@ -171,12 +171,24 @@ FAKES = {
     "python3": 'echo "0.33.0"',
     "nvidia-smi": 'echo "NVIDIA GeForce RTX 5090"',
     "sleep": "exec /bin/sleep 0.05",
-    "lm_eval": 'while [ "$1" != --output_path ]; do shift; done; mkdir -p "$2/m"; echo "{}" > "$2/m/results_1.json"',
-    "curl": 'echo "vllm:cache_config_info{num_gpu_blocks=\\"777\\"} 1"',
+    "lm_eval": """
+        while [ "$1" != --output_path ]; do shift; done
+        mkdir -p "$2/m"
+        touch "$2/m/results_1.json" "$2/m/samples_a_1.jsonl"
+    """,
+    "curl": """
+        [ -e "$LOG/serve" ] || exit 7
+        echo 'vllm:cache_config_info{num_gpu_blocks="777"} 1'
+    """,
     "vllm": """
-        if [ "$1" = serve ]; then printf '%s\\n' "$@" > "$LOG/serve"; echo ready; exec /bin/sleep 60; fi
+        if [ "$1" = serve ]; then
+            echo ready
+            trap 'rm -f "$LOG/serve"; exit' TERM
+            printf '%s\\n' "$@" | tee "$LOG/served" > "$LOG/serve"
+            while :; do /bin/sleep 0.05; done
+        fi
         while [ "$1" != --result-dir ]; do shift; done
-        echo '{}' > "$2/bench.json"
+        touch "$2/bench.json"
     """,
     "nvdash": 'printf \'%s\\n\' "$*" >> "$LOG/submitted"',
 }
@@ -199,16 +211,20 @@ def test_a_script_serves_loads_judges_and_submits(tmp_path):
     done = run_script(tmp_path, script(job("wide")))
     assert done.returncode == 0, done.stderr
     submitted = (tmp_path / "submitted").read_text().splitlines()
-    assert len(submitted) == 2 * 2 + 2  # two loads, two repeats, two tasks
+    assert len(submitted) == 2 * 2 + 2 + 2  # two loads and prefill alone, two repeats each; two tasks
     assert submitted[0].startswith("submit plan-1a2b3c4d/equal-utilisation/wide/c1-r1/bench.json ")
     assert "--set gpu=NVIDIA GeForce RTX 5090" in submitted[0]
     assert "--set model_bytes=16000" in submitted[0]
     assert "results_1.json" in submitted[-1]
+    assert "samples_a_1.jsonl" in submitted[-1]
+    prefill = [line for line in submitted if "prefill-c1-r" in line]
+    assert all(line.endswith("--set workload=random-64x1 --set osl_target=1") for line in prefill)
+    assert len(prefill) == 2
     log = tmp_path / "plan-1a2b3c4d/equal-utilisation/wide/c2-r2/server.log"
     assert log.read_text() == "ready\n"
     done = run_script(tmp_path, script(job("cache", "equal-blocks")))
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "serve").read_text().splitlines()[-2:] == ["--num-gpu-blocks-override", "777"]
+    assert (tmp_path / "served").read_text().splitlines()[-2:] == ["--num-gpu-blocks-override", "777"]
 
 
 def test_a_script_refuses_another_release(tmp_path):
@@ -221,7 +237,14 @@ def test_a_script_refuses_another_release(tmp_path):
 def test_equal_blocks_before_the_first_set_stops(tmp_path):
     done = run_script(tmp_path, script(job("wide", "equal-blocks")))
     assert done.returncode != 0
-    assert not (tmp_path / "serve").exists()
+    assert not (tmp_path / "served").exists()
+
+
+def test_a_server_that_answers_already_is_not_taken_for_ours(tmp_path):
+    (tmp_path / "serve").touch()
+    done = run_script(tmp_path, script(job("wide")))
+    assert (done.returncode, (tmp_path / "served").exists()) == (1, False)
+    assert "another server answers on port 8000" in done.stderr
 
 
 def stored(cell, load, **changes):
