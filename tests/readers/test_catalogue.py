@@ -95,7 +95,7 @@ def test_a_capability_names_an_architecture_and_no_memory():
 
 
 def test_a_capability_that_only_the_matrix_names_has_kernels_and_no_memory():
-    gpu = load().gpu("sm87")  # Jetson Orin: on the axis of the matrix, no product in gpus.yaml
+    gpu = catalogue.load().gpu("sm87")  # Jetson Orin: on the axis of the matrix, no product in gpus.yaml
     assert (gpu.arch, gpu.memory_low_bytes) == ("sm87", None)
 
 
