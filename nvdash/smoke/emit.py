@@ -5,7 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 MINUTES = 20
-OWN_FLAGS = ("out", "emit", "preflight", "as_json", "require")
+FLAGS = (
+    *("engine", "framework", "release", "gpu", "model", "head_layout", "checkpoint", "weights", "kv_cache_dtype"),
+    *("backend", "prefill_backend", "decode_backend", "tp", "pp", "dcp", "sinks"),
+    *("draft_method", "draft_tokens", "draft_kv_cache_dtype"),
+)
+"""Words of a question that the command has; a page's question may hold others."""
 IMAGES = {"vllm": "vllm/vllm-openai:v{release}", "sglang": "lmsysorg/sglang:v{release}"}
 OWN_IMAGE = "<an image with CUDA and flashinfer-python>"
 """Where no public image is known to hold the engine, the Job says what to put in."""
@@ -15,7 +20,7 @@ def command(question: Mapping[str, Any], out: str = "smoke-report.json") -> str:
     """The command line that stands for a question."""
     words = ["./run", "smoke"]
     for name, value in question.items():
-        if value is not None and value is not False and name not in OWN_FLAGS:
+        if value is not None and value is not False and name in FLAGS:
             words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
     return shlex.join([*words, "--out", out])
 
