@@ -119,7 +119,7 @@ TEXT_FORMATS = (
     _text("aiperf-csv", "aiperf or genai-perf CSV", "results.aiperf:table", _BUFFER_START + r'"?Metric"?,"?avg'),
     _text("guidellm-csv", "GuideLLM CSV", "results.guidellm:table",
           _BUFFER_START + r'"?(?:Run Info|Benchmark)"?,.*(?:Timings|Request Counts|Request Latency)'),
-    _text("guidellm-yaml", "GuideLLM YAML", "results.guidellm:yaml_report", r"^\s*(?:- )?type_: generative_benchmark"),
+    _text("guidellm-yaml", "GuideLLM YAML", "results.guidellm:yaml_report", r"^ *(?:- )?type_: generative_benchmark"),
     _text("vllm-bench-sweep-csv", "vllm bench sweep summary.csv", "results.tables:sweep",
           _BUFFER_START + r"(?=.*\btotal_token_throughput\b)(?=.*\brequest_throughput\b).*,"),
     _text("llama-bench-csv", "llama-bench CSV", "results.llama:table",

@@ -18,6 +18,7 @@ Value = str | int | float | bool | tuple[Any, ...] | Mapping[str, Any] | None
 MAX_COUNT = 2**53
 MAX_MEASURE = 1e18
 MAX_TEXT = 300
+MAX_READ = 4_096
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]+")
 _ABSOLUTE = re.compile(r"^(?:[a-z][a-z0-9+.-]*://|/|~|\.{1,2}[/\\]|[A-Za-z]:[/\\]|\\\\)")
@@ -181,7 +182,7 @@ def flag(value: Any) -> bool | None:
 
 def clean_text(value: Any) -> str | None:
     """A short printable text; a path keeps only its last part."""
-    text = _CONTROL_CHARACTERS.sub(" ", str(value)).strip()
+    text = _CONTROL_CHARACTERS.sub(" ", str(value)[:MAX_READ]).strip()
     if _ABSOLUTE.match(text):
         text = base_name(text)
     return text[:MAX_TEXT] or None
@@ -189,7 +190,7 @@ def clean_text(value: Any) -> str | None:
 
 def clean_model(value: Any) -> str | None:
     """A model id; a path keeps its last part, a Hugging Face snapshot folder its repository id."""
-    text = _CONTROL_CHARACTERS.sub(" ", str(value)).strip()
+    text = _CONTROL_CHARACTERS.sub(" ", str(value)[:MAX_READ]).strip()
     snapshot = _SNAPSHOT.search(text)
     if snapshot:
         return f"{snapshot[1]}/{snapshot[2]}"[:MAX_TEXT]

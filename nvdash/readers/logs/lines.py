@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from nvdash.readers.source import FileRefused, Source
 
 MAX_LOG_LINES = 2_000_000
-MAX_TEXT = 32_768
+MAX_TEXT = 16_384
+LONG = 2_048
 MIN_WRAP = 60
 _NEVER_FIRST = (":", ",", ")", "]", "}")
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]{0,200}\x07")
 _SERVICE = re.compile(r"^([A-Za-z][\w.-]{0,62}?)\s*\| ")
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\s*(?:\| ?)?")
 _LOGFMT = re.compile(r'\b(?:msg|message)="((?:[^"\\]|\\.)*)"')
@@ -46,7 +47,7 @@ def log_lines(source: Source) -> Iterator[Line]:
 
 def _texts(source: Source, limit: int) -> Iterator[str]:
     for number, raw in enumerate(source.lines()):
-        if number >= limit or (number % 10_000 == 9_999 and source.deadline.near()):
+        if number >= limit or ((number % 10_000 == 9_999 or len(raw) > LONG) and source.deadline.near()):
             return
         if not any(noise in raw for noise in _NOISE):
             yield from _decoded(source.name, number, raw)

@@ -30,7 +30,7 @@ _PATTERNS = patterns(
     ("Capacity Scheduler Policy:", r"Capacity Scheduler Policy: (?P<scheduling_policy>\w+)"),
     ("Max KV cache pages per sequence", r"pages per sequence: (?P<pages_per_sequence>\d+)"),
 )
-SUMMARY = re.compile(r"^\s*([A-Z][\w +/()\[\].%-]*?):\s+(\S.*?)\s*$")
+SUMMARY = re.compile(r"^\s*([A-Z][\w +/()\[\].%-]*?):\s+(\S.*)$")
 _SUMMARY_FIELDS = {
     "Model": "model",
     "TensorRT-LLM Version": "version",
@@ -60,7 +60,7 @@ class Log:
     def take(self, text: str) -> None:
         """Take one message in."""
         self._said.match(_PATTERNS, text)
-        if summary := SUMMARY.match(text):
+        if summary := SUMMARY.match(text.rstrip()):
             field = _SUMMARY_FIELDS.get(summary[1])
             if field and summary[2] == "None":
                 self._said.collect("unquantised", field)

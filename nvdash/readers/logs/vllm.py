@@ -19,7 +19,7 @@ _BACKENDS = tuple(
     for regex in (
         r"Using AttentionBackendEnum\.(\w+) backend",
         r"Using (\w+) attention backend",
-        r"Using ([A-Za-z][\w ]*?) backend on V1 engine",
+        r"Using ([A-Za-z][\w ]{0,40}?) backend on V1 engine",
         r"Using ([A-Z][A-Z0-9_]+) backend\b(?! for)",
         r"Using (Flash Attention|FlashAttention|FlashInfer|XFormers|FlashMLA|Triton MLA|Torch SDPA|ROCmFlashAttention)"
         r" backend",
@@ -53,7 +53,7 @@ _RANK_PARTS = re.compile(r"(?<![A-Z])(DP|PP|TP|DCP)(\d+)")
 _STATS = re.compile(
     r"Running: (\d+) reqs.*?Waiting: (\d+) reqs.*?KV cache usage: ([\d.]+)%(?:.*?Prefix cache hit rate: ([\d.]+)%)?"
 )
-_PREEMPTED = re.compile(r"total_num_cumulative_preemption=(\d+)|(?:total )?preempt\w*[^\d]{0,20}(\d+) times?")
+_PREEMPTED = re.compile(r"total_num_cumulative_preemption=(\d+)|preempt\w{0,6}[^\d\w]{0,20}(\d+) times?")
 _FAILURES = {
     "is larger than the available KV cache memory": "the cache of one request is larger than the pool",
     "No available memory for the cache blocks": "no memory left for the KV cache",

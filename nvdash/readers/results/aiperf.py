@@ -170,6 +170,7 @@ def _remarks(record: Record, values: Mapping[str, Any], streaming: bool | None) 
 
 
 _LABEL = re.compile(r"^(.*?)\s*(?:\(([^()]*)\))?$")
+MAX_LABEL = 200
 _UNIT_WORDS = {"per sec": "1/s", "tokens/sec": "1/s", "requests/sec": "1/s"}
 
 
@@ -197,7 +198,7 @@ def table(source: Source) -> Reading:
 
 def _labelled(header: Sequence[str], row: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """A metric's key and its block, from a label that ends with the unit in brackets."""
-    match = _LABEL.match(row[0].strip())
+    match = _LABEL.match(row[0].strip()[:MAX_LABEL])
     label, unit = (match[1], match[2] or "") if match else (row[0], "")
     block: dict[str, Any] = {"unit": _UNIT_WORDS.get(unit.lower(), unit)}
     for name, text in zip(header[1:], row[1:], strict=False):

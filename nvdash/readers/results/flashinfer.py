@@ -37,6 +37,7 @@ def _values(cells: Mapping[str, str]) -> dict[str, Any]:
     return {"kind": "kernel", **stated}
 
 
+MAX_TEXT = 8_192
 _GPU = re.compile(r"gpu_name = '([^']+)'")
 _VERSION = re.compile(r"FlashInfer version: (\S+)")
 _ROUTINE = re.compile(r"args = Namespace\(routine='(\w+)'.*?case_tag='([^']*)'|Running test(\w+)")
@@ -51,7 +52,7 @@ def log(source: Source) -> Reading:
     """The log: GPU and version, skipped backends, and timings with three decimals."""
     read = _Log()
     for raw in source.lines():
-        read.take(raw.decode("utf-8", "replace"))
+        read.take(raw[:MAX_TEXT].decode("utf-8", "replace"))
     runs, warnings = measured_runs(source.name, read.values)
     return Reading(
         runs, server={**read.facts, **({"skipped": tuple(read.skipped)} if read.skipped else {})}, warnings=warnings

@@ -86,7 +86,7 @@ def nvidia_smi(source: Source) -> Reading:
     gpus: dict[str, str] = {}
     facts: dict[str, Value] = {}
     for raw in source.lines():
-        text = raw.decode("utf-8", "replace")
+        text = raw[:200].decode("utf-8", "replace")
         if match := _SMI_ROW.match(text) or _SMI_LIST.match(text):
             gpus.setdefault(match[1], match[2].strip())
         if match := _SMI_DRIVER.search(text):

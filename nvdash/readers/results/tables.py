@@ -37,6 +37,7 @@ _PRINTED = {
     "Acceptance length": "spec_decode_acceptance_length",
     "Accept length": "spec_decode_acceptance_length",
 }
+MAX_TEXT = 200
 _LATENCY = re.compile(r"^(Mean|Median|P90|P95|P99) (TTFT|TPOT|ITL|E2EL|E2E Latency) \(ms\)$")
 _LATENCY_NAMES = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "E2EL": "e2e", "E2E Latency": "e2e"}
 _LINE = re.compile(r"^\s*([A-Z][\w .()/%-]*?):\s+(\S+)\s*$")
@@ -47,7 +48,7 @@ def console(source: Source) -> Reading:
     rows: list[dict[str, Any]] = []
     inside = False
     for raw in source.lines():
-        text = raw.decode("utf-8", "replace")
+        text = raw[:MAX_TEXT].decode("utf-8", "replace")
         if "Serving Benchmark Result" in text:
             rows.append({"kind": "serving"})
             inside = True

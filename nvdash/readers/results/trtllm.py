@@ -144,7 +144,7 @@ def stdout(source: Source) -> Reading:
 
 def _summary(text: str) -> dict[str, Any]:
     """What one line of the performance overview states."""
-    if stated := log.SUMMARY.match(text):
+    if stated := log.SUMMARY.match(text.rstrip()):
         field = _SUMMARY.get(stated[1])
         return {field: to_number(stated[2])} if field else {}
     if part := _BREAKDOWN.match(text):
