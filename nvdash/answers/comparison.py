@@ -162,7 +162,7 @@ def compare_runs(first: str, second: str) -> dict[str, Any]:
     """Two runs side by side: a ratio for every measure that their controls allow, else the control in the way."""
     one, other = stored.get(first), stored.get(second)
     left, right = group_runs([one, other])
-    apart = differences(left.controls, right.controls, (*SYSTEM, *_soft()))
+    apart = differences(left.controls, right.controls, (*SYSTEM, *_soft(left, right)))
     system = [row for row in apart if row["control"] in SYSTEM]
     changed = [axis for axis in ("weights", "cache") if getattr(left.axes, axis) != getattr(right.axes, axis)]
     unknown = [axis for axis in ("weights", "cache") if None in (getattr(left.axes, axis), getattr(right.axes, axis))]
@@ -180,8 +180,10 @@ def compare_runs(first: str, second: str) -> dict[str, Any]:
     )
 
 
-def _soft() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for phase in PHASES for name in spoiling(phase)))
+def _soft(left: Group, right: Group) -> tuple[str, ...]:
+    """The controls of what both runs measured."""
+    phases = [phase for phase in MEASURES if left.has(phase) and right.has(phase)]
+    return tuple(dict.fromkeys(name for phase in phases or PHASES for name in spoiling(phase)))
 
 
 def _blocked(system: Sequence[Mapping[str, Any]], changed: Sequence[str], unknown: Sequence[str]) -> str:

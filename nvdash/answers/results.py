@@ -29,9 +29,7 @@ def runs(question: Mapping[str, Any] | None = None, limit: int | None = 200, off
     load_once()
     asked = {name: value for name, value in (question or {}).items() if value is not None}
     withdrawn = bool(asked.pop("withdrawn", False))
-    filters = filters_of(asked)
-    found = stored.find(filters, withdrawn=withdrawn, limit=limit, offset=offset)
-    total = stored.count(filters, withdrawn=withdrawn)
+    found, total = stored.page(filters_of(asked), withdrawn=withdrawn, limit=limit, offset=offset)
     rows = [listed(run) for run in found]
     return envelope(
         "runs", {**asked, "withdrawn": withdrawn}, run_ids=[row["run_id"] for row in rows], runs=rows, total=total

@@ -40,19 +40,39 @@ def find(
     path: Path | None = None,
 ) -> list[dict[str, Any]]:
     """Runs whose columns equal the filters, newest first, as dicts without their unknown values."""
-    where, parameters = condition(filters or {}, withdrawn=withdrawn)
-    query = f"SELECT * FROM runs WHERE {where} ORDER BY submitted_at DESC, run_id"
-    if limit is not None:
-        query += f" LIMIT {int(limit)} OFFSET {int(offset)}"
     with reading(path) as connection:
-        return as_dicts(connection, query, parameters)
+        return _page(connection, condition(filters or {}, withdrawn=withdrawn), limit, offset)
+
+
+def page(
+    filters: Mapping[str, Any], *, withdrawn: bool = False, limit: int | None = PAGE, offset: int = 0
+) -> tuple[list[dict[str, Any]], int]:
+    """One page of `find`, and how many runs there are in all."""
+    asked = condition(filters, withdrawn=withdrawn)
+    with reading() as connection:
+        return _page(connection, asked, limit, offset), _count(connection, asked)
+
+
+def _page(
+    connection: "DuckDBPyConnection", asked: tuple[str, list[Any]], limit: int | None, offset: int
+) -> list[dict[str, Any]]:
+    """The newest rows; which ones is decided on two columns before the wide rows are read."""
+    where, parameters = asked
+    newest = "ORDER BY submitted_at DESC, run_id"
+    if limit is not None:
+        chosen = f"SELECT rowid FROM runs WHERE {where} {newest} LIMIT {int(limit)} OFFSET {int(offset)}"
+        where = f"rowid IN ({chosen})"
+    return as_dicts(connection, f"SELECT * FROM runs WHERE {where} {newest}", parameters)
+
+
+def _count(connection: "DuckDBPyConnection", asked: tuple[str, list[Any]]) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM runs WHERE {asked[0]}", asked[1]).fetchall()[0][0])
 
 
 def count(filters: Mapping[str, Any] | None = None, *, withdrawn: bool = False, path: Path | None = None) -> int:
     """How many runs the filters leave."""
-    where, parameters = condition(filters or {}, withdrawn=withdrawn)
     with reading(path) as connection:
-        return int(connection.execute(f"SELECT count(*) FROM runs WHERE {where}", parameters).fetchall()[0][0])
+        return _count(connection, condition(filters or {}, withdrawn=withdrawn))
 
 
 def get(run_id: str, path: Path | None = None) -> dict[str, Any]:
