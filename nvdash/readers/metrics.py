@@ -45,7 +45,6 @@ _HISTOGRAMS = {
     "vllm:request_decode_time_seconds": "decode_time",
     "vllm:request_queue_time_seconds": "queue_time",
 }
-OWN_SERIES = re.compile(r"^(?:vllm|sglang|trtllm|tensorrt_llm)[:_]", re.MULTILINE)
 
 
 def read(lines: Iterable[str]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ MAX_NAMES = 20_000
 MAX_NAME = 2_000
 NS_PER_US = 1000.0
 _COMMA = re.compile(r"[\s,]*")
-GPU_OPERATIONS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 _CPU_KERNEL = re.compile(r"^_C\w*::|flash_attn|paged_attention")
 
 

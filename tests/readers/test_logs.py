@@ -2,8 +2,11 @@
 "own numbers."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nvdash.readers.bundle import read_file
+from nvdash.readers.logs import sglang, trtllm, vllm
 
 V1 = """\
 (APIServer pid=1) INFO 11-01 10:00:00 [api_server.py:1] vLLM API server version 0.33.0
@@ -333,3 +336,18 @@ TRTLLM = [
 @pytest.mark.parametrize(("text", "expected"), [row[1:] for row in TRTLLM], ids=[row[0] for row in TRTLLM])
 def test_tensorrt_llm_wordings(tmp_path, text, expected):
     holds(facts(tmp_path, text), expected)
+
+
+@given(
+    st.lists(
+        st.text(max_size=200) | st.sampled_from([line for row in VLLM + SGLANG + TRTLLM for line in row[1].split()])
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_any_messages_are_taken_in_without_an_error(messages):
+    for reader in (vllm.Log, sglang.Log, trtllm.Log):
+        log = reader()
+        for text in messages:
+            log.take(text)
+        log.take(" ".join(messages))
+        assert isinstance(log.facts(), dict)

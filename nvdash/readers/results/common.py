@@ -9,7 +9,6 @@ from nvdash.readers.record import Remark, Run, make_run, only_measured, to_numbe
 
 Record = Mapping[str, Any]
 MS_PER_S = 1000.0
-NS_PER_MS = 1e6
 
 
 def distribution(latency: str, value_of: Callable[[str], Any], factor: float = 1.0) -> dict[str, float | None]:
