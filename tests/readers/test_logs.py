@@ -338,11 +338,10 @@ def test_tensorrt_llm_wordings(tmp_path, text, expected):
     holds(facts(tmp_path, text), expected)
 
 
-@given(
-    st.lists(
-        st.text(max_size=200) | st.sampled_from([line for row in VLLM + SGLANG + TRTLLM for line in row[1].split()])
-    )
-)
+MESSAGES = [line for row in VLLM + SGLANG + TRTLLM for line in row[1].splitlines()]
+
+
+@given(st.lists(st.text(max_size=200) | st.sampled_from(MESSAGES)))
 @settings(max_examples=100, deadline=None)
 def test_any_messages_are_taken_in_without_an_error(messages):
     for reader in (vllm.Log, sglang.Log, trtllm.Log):
