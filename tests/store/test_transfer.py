@@ -4,6 +4,8 @@ import csv
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from nvdash.errors import UsageError
 from nvdash.store import adding, lifecycle, runs, smoke, transfer
@@ -56,6 +58,20 @@ def test_a_csv_cell_is_never_a_formula(filled, tmp_path):
     number = "-1.0"
     assert number in cells
     assert [cell for cell in cells if cell.lstrip()[:1] in ("=", "+", "-", "@") and cell != number] == []
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20), max_size=30))
+def test_every_text_survives_the_way_through_a_spreadsheet_file(tmp_path_factory, texts):
+    place = tmp_path_factory.mktemp("texts")
+    marks = ["=", "+1", "-", "@x", "'", "''", "'=", " =1", "\t=", "", '"', ",", "a\nb"]
+    values = {"output_tok_s": 1.0, **{f"extra {n}": text for n, text in enumerate([*marks, *texts])}}
+    adding.add([adding.NewRun("ab" * 32, values, adding.FileMark("f", "x"))], place / "one.duckdb")
+    transfer.export(place / "out", "csv", place / "one.duckdb")
+    transfer.import_(place / "out", place / "two.duckdb")
+    extras = [runs.get("ab" * 32, place / f"{name}.duckdb")["extras"] for name in ("one", "two")]
+    assert extras[0] == extras[1]
+    assert extras[1]["extra 0"] == "="
 
 
 def test_headers_carry_units(filled, tmp_path):
