@@ -68,7 +68,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out: a refusal, or the backends and page size that hold; both None when the source leaves it open."""
+    """What came out: the backends that hold, and the refusal that met them, if any; nothing where it is left open."""
 
     refusal: Refusal | None = None
     prefill: str | None = None
@@ -269,21 +269,22 @@ class Configuration:
         return outcomes.pop() if len(outcomes) == 1 else Outcome()
 
     def _outcome(self, path: Path, question: Question) -> Outcome:
-        if path.raised is not None:
-            file, line = path.raised.place
-            return Outcome(Refusal("config", reason(path.raised.message), file, line)) if file else Outcome()
         state = path.value
         if isinstance(state, Unknown):
             return Outcome()
         shared = state.get("attention_backend")
-        prefill = state.get("prefill_attention_backend") or shared
-        decode = state.get("decode_attention_backend") or shared
-        if not isinstance(prefill, str) or not isinstance(decode, str):
+        prefill = _named(state.get("prefill_attention_backend") or shared)
+        decode = _named(state.get("decode_attention_backend") or shared)
+        if path.raised is not None:
+            file, line = path.raised.place
+            refusal = Refusal("config", reason(path.raised.message), file, line)
+            return Outcome(refusal, prefill, decode) if file else Outcome()
+        if prefill is None or decode is None:
             return Outcome()
-        refusal = self.creation(question.arch, question.mla, prefill) or self.creation(
+        failing = self.creation(question.arch, question.mla, prefill) or self.creation(
             question.arch, question.mla, decode)
         page = state.get("page_size")
-        return Outcome(refusal, prefill, decode, page if isinstance(page, int) else None)
+        return Outcome(failing, prefill, decode, page if isinstance(page, int) else None)
 
     def creation(self, arch: str, mla: bool, backend: str) -> Refusal | None:
         """The refusal of a backend's creation function, when every way through it raises."""
@@ -307,6 +308,10 @@ class Configuration:
         if (arch, mla, sinks) not in self._runs:
             self._runs[arch, mla, sinks] = ArgumentRun(self.tree, Platform(self.tree, arch, sinks), mla)
         return self._runs[arch, mla, sinks]
+
+
+def _named(backend: Any) -> str | None:
+    return backend if isinstance(backend, str) else None
 
 
 class CreationRun(Interpreter):

@@ -43,6 +43,7 @@ class Statements:
         self._flags()
         self._resolution()
         for mla in (False, True):
+            self._defaults(mla)
             for word in self.words:
                 self._dtype(word, mla)
 
@@ -96,7 +97,6 @@ class Statements:
             self._phantom(word, mla)
         else:
             for arch in ARCHITECTURES:
-                self._default(arch, word, mla)
                 if word in FP4_WORDS:
                     self._pairs(arch, word, mla)
                 else:
@@ -111,18 +111,22 @@ class Statements:
 
     # Defaults
 
-    def _default(self, arch: str, word: str, mla: bool) -> None:
-        """The backends of prefill and decode when none is named; where the cache dtype changes nothing, once."""
-        outcome = self.configuration.ask(Question(arch, word, mla))
-        usual = self.configuration.ask(Question(arch, "auto", mla))
-        if word != "auto" and (not outcome.accepted or _same(outcome, usual)):
-            return
+    def _defaults(self, mla: bool) -> None:
+        """The backends when none is named; a cache dtype that changes them has rules of its own."""
+        asked = {(arch, word): self.configuration.ask(Question(arch, word, mla))
+                 for arch in ARCHITECTURES for word in dict.fromkeys(["auto", *self.words])}
+        own = [word for word in self.words
+               if any(not _same(asked[arch, word], asked[arch, "auto"]) for arch in ARCHITECTURES)]
+        others: dict[str, Any] = {"kv_cache_dtype": {"not": own}} if own else {}
         place = self.place(f"default_backend.{'mla' if mla else 'mha'}")
-        asked = None if word == "auto" else word
-        self._priority(outcome, {"mla": mla}, arch, asked, place)
-        sinks = self.configuration.ask(Question(arch, word, mla, sinks=True))
-        if not mla and sinks.accepted and not _same(sinks, outcome):
-            self._priority(sinks, {"mla": mla, "sinks": True}, arch, asked, place)
+        for arch in ARCHITECTURES:
+            for word in ["auto", *own]:
+                when = {"mla": mla, **({} if word in own else others)}
+                named = word if word in own else None
+                self._priority(asked[arch, word], when, arch, named, place)
+                sinks = self.configuration.ask(Question(arch, word, mla, sinks=True))
+                if not mla and not _same(sinks, asked[arch, word]):
+                    self._priority(sinks, {**when, "sinks": True}, arch, named, place)
 
     def _priority(self, outcome: Outcome, when: Mapping[str, Any], arch: str, word: str | None, place: Place) -> None:
         for stage, backend in (("prefill", outcome.prefill), ("decode", outcome.decode)):
