@@ -108,11 +108,10 @@ def _add(condenser: Condenser, shape: str, guard: Guard, spots: dict[Spot, froze
 
 
 def decode_context(condenser: Condenser) -> None:
-    """Add a trap for DCP where the runner's own check, after loading, finds no log-sum-exp to merge."""
+    """Add a trap for DCP that the selector lets through and the runner's own check, after loading, does not."""
     place = _runner_check(condenser.selector)
-    spots = {spot[0]: spot for spot in condenser.spots("dcp")}
-    flags = {_returns_lse(condenser, spot) for spot in spots.values()}
-    if place is None or flags != {False}:
+    accepted = {spot[0]: spot for spot in condenser.spots("dcp") if condenser.answer("dcp", spot).verdict == "yes"}
+    if place is None or {_returns_lse(condenser, spot) for spot in accepted.values()} != {False}:
         return
     said = {
         "verdict": "trap",
