@@ -101,11 +101,19 @@ def _contradiction(
     for other in earlier:
         theirs = span(other, order)
         overlap = max(mine.start, theirs.start) < min(mine.stop, theirs.stop)
-        if overlap and other["verdict"] != row["verdict"]:
+        if overlap and _contradict(row, other):
             found = f"{row['verdict']}, but {other['where']} says {other['verdict']} under equal conditions"
             hint = f'use the id "{other["id"]}" to replace that statement'
             yield YamlError(f"{row['where']} {row['id']}.verdict", "one verdict per condition and release", found, hint)
             return
+
+
+def _contradict(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """A yes against a no, or two verdicts of one layer; a refusal and a later trap are both true."""
+    if row["verdict"] == other["verdict"]:
+        return False
+    negative = [item["verdict"] in ("refused", "trap") for item in (row, other)]
+    return not all(negative) or row.get("layer") == other.get("layer")
 
 
 def _conditions(row: Mapping[str, Any]) -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from nvdash.readers.statements import ATTENTION_STAGES, Statement
 from nvdash.support.axes import Values
 from nvdash.support.matching import Match, Outcome, matches, outcome
-from nvdash.support.values import Refusal, StageVerdict
+from nvdash.support.stage import stage_of
+from nvdash.support.values import RANK, Refusal, StageVerdict
 from nvdash.support.view import View
 
 SELECTOR_LAYERS = ("config", "selector", None)
@@ -35,8 +36,17 @@ def select(view: View, values: Values, stages: Sequence[str]) -> Selection:
         order = max(certain, key=lambda fit: (not fit.statement.generated, len(fit.statement.when))).statement.order
         return first_accepted(view, values, order, stages)
     if not lists:
-        return Selection(None, instead=StageVerdict("unknown", reason="which backend this release tries was not read"))
+        return Selection(None, instead=_unlisted(view, values, stages))
     return _agreed(view, values, lists, stages)
+
+
+def _unlisted(view: View, values: Values, stages: Sequence[str]) -> StageVerdict:
+    """No list: what is said of every backend, or that nothing was read."""
+    outcomes = [outcome(view.matches(None, values), stage) for stage in stages]
+    spoken = next((item for item in outcomes if item.statement and item.verdict == item.statement.verdict), None)
+    if spoken is None or RANK[spoken.verdict] > RANK["unknown"]:
+        return StageVerdict("unknown", reason="which backend this release tries was not read")
+    return stage_of(spoken, [], [], None)
 
 
 def _agreed(view: View, values: Values, lists: Sequence[Match], stages: Sequence[str]) -> Selection:

@@ -140,6 +140,16 @@ def test_contradicting_statements_are_refused_with_both_places(folder):
     assert 'use the id "a" to replace that statement' in told
 
 
+def test_a_refusal_and_a_later_trap_are_both_true(folder):
+    no = STATEMENT.replace("expected", "refused") + '  layer: selector\n  reason: "skips it"\n'
+    trap = (
+        STATEMENT.replace("id: a", "id: b").replace("expected", "trap") + '  layer: constructor\n  reason: "raises"\n'
+    )
+    write(folder, no + trap)
+    assert len(Matrix().rules("vllm").statements("0.9.0")) == 2
+    assert "one verdict per condition" in problem(folder, no + trap.replace("constructor", "selector"))
+
+
 def test_an_overlay_replaces_by_id_and_adds_a_fork(folder, tmp_path, monkeypatch):
     team = tmp_path / "team" / "vllm"
     team.mkdir(parents=True)

@@ -344,3 +344,10 @@ def test_experts_whose_kernels_were_not_read_are_unknown(make_matrix, nvfp4_on_s
     found = verdict(matrix, replace(item, experts=True)).stages["weights"]
     assert (found.verdict, found.parts["linear"].verdict) == ("unknown", "expected")
     assert "experts layers was not read" in found.reason
+
+
+def test_without_a_list_what_is_said_of_every_backend_holds(make_matrix, nvfp4_on_sm120):
+    said = row("all", {"kv_cache_dtype": {"not": ["auto"]}}, "unknown", needs=["a run"], reason="decided elsewhere")
+    stage = verdict(make_matrix([said]), nvfp4_on_sm120).stages["decode"]
+    assert (stage.verdict, stage.statement, stage.reason) == ("unknown", "all", "decided elsewhere")
+    assert "was not read" in verdict(make_matrix([]), nvfp4_on_sm120).stages["decode"].reason

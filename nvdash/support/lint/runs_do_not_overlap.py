@@ -1,4 +1,4 @@
-"""Statements with equal conditions do not overlap in releases."""
+"""Statements of one layer and reason with equal conditions do not overlap in releases."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -12,7 +12,8 @@ def check(rules: Rules, matrix: Matrix) -> Iterator[tuple[str, str]]:
     alike: dict[object, list[tuple[int, int, str, str]]] = {}
     for statement in rules.all_statements():
         end = order[statement.until] if statement.until else len(order)
-        about = (statement.kind, statement.part, statement.name, statement.axis, frozenset(statement.when))
+        kind = (statement.kind, statement.part, statement.name, statement.axis, statement.layer, statement.reason)
+        about = (kind, frozenset(statement.when))
         for stage in statement.stage:
             alike.setdefault((about, stage), []).append((order[statement.since], end, statement.id, statement.where))
     told = set()
