@@ -14,7 +14,7 @@ from typing import Any
 
 from nvdash.answers.envelope import envelope
 from nvdash.errors import NvdashError, UsageError
-from nvdash.readers.smoke_report import SmokeReport, read
+from nvdash.readers.smoke_report import SmokeReport
 from nvdash.smoke import emit, judge
 from nvdash.smoke import preflight as checks
 from nvdash.smoke.case import write_atomically
@@ -34,8 +34,6 @@ CONFIGURATIONS = (
     ("Cache only", {"weights": "bf16", "kv_cache_dtype": "nvfp4"}),
     ("Both", {"weights": "nvfp4", "kv_cache_dtype": "nvfp4"}),
 )
-NO_GPU = "No GPU here. Run this where one is, then submit the file it writes."
-NO_CUDA_PATH = "No CUDA kernel path is validated in this store yet"
 MAX_JOBS = 20
 ENVELOPE = ("schema", "nvdash_version")
 
@@ -140,11 +138,6 @@ def report(smoke_id: str) -> dict[str, Any]:
     if len(found) != 1:
         raise UsageError(f"report {smoke_id!r}", "the id of one stored report", f"{len(found)} match")
     return found[0]
-
-
-def read_report(path: Path) -> SmokeReport:
-    """A report file."""
-    return read(path)
 
 
 def observations(found: SmokeReport) -> list[Observation]:

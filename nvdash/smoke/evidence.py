@@ -20,9 +20,21 @@ ELEMENTS = {
     "signed char": ("int8", 1),
 }
 """Element types as a profiler prints them: the dtype they prove (none for plain bytes) and their size."""
-SAME = {"nvfp4_4over6": "nvfp4", "bfloat16": "bf16", "float16": "fp16", "fp8": "fp8_e4m3", "auto": "bf16"}
+SAME = {
+    "auto": "bf16",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "fp8": "fp8_e4m3",
+    "fp8_ds_mla": "fp8_e4m3",
+    "fp8_per_token_head": "fp8_e4m3",
+    "int8_per_token_head": "int8",
+    "nvfp4_4over6": "nvfp4",
+    "nvfp4_ds_mla": "nvfp4",
+}
 """Formats that kernels read the same way, under one name."""
 PHASE_STAGES = ("prefill", "decode")
+FRESH = re.compile(r"Ragged|SeparateQkv|PackedQkv|Single(Prefill|Decode)With|_S_qkv_")
+"""Kernels that attend to keys and values as computed, before the cache: their type says nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,7 @@ def classified(rows: Iterable[Mapping[str, Any]], rules: Rules) -> list[Seen]:
 
 def kernel_name(kv_cache_dtype: str) -> str:
     """The name under which kernels show a cache dtype."""
-    return SAME.get(kv_cache_dtype, re.sub("^bfloat16$", "bf16", kv_cache_dtype))
+    return SAME.get(kv_cache_dtype, kv_cache_dtype)
 
 
 def token_bytes(layers: Sequence[Layer], kv_cache_dtype: str, framework: str = "vllm") -> int | None:
@@ -115,26 +127,27 @@ def launches(seen: Sequence[Seen], steps: Mapping[str, int], layers: int) -> lis
     return rows
 
 
-def stage_evidence(stage: str, seen: Sequence[Seen], wanted: str) -> dict[str, Any]:
-    """What ran in one stage: families, the cache dtypes their names carry, and whether they prove or contradict."""
+def stage_evidence(stage: str, seen: Sequence[Seen], wanted: str, is_latent: bool = False) -> dict[str, Any]:
+    """What ran in one stage: families, the cache dtypes their names carry, and whether they prove or contradict.
+
+    A latent layer's prefill attends to unpacked keys and values, so their type never contradicts its cache.
+    """
     roles = {"kv_write": {"kv_write"}}.get(stage, ATTENTION_ROLES)
     phases = {stage, "mixed"} if stage in PHASE_STAGES else {item.row.get("phase") for item in seen}
     mine = [item for item in seen if item.kernel.role in roles and item.row.get("phase") in phases]
-    dtypes = {item.kernel.kv_dtype for item in mine if item.kernel.kv_dtype}
+    readers = [item for item in mine if not FRESH.search(str(item.row["name"]))]
+    dtypes = {item.kernel.kv_dtype for item in readers if item.kernel.kv_dtype}
     widened = any(item.kernel.role == "kv_dequant" and item.kernel.kv_dtype in (wanted, None) for item in seen)
-    wide_ok = widened and stage in PHASE_STAGES
-    contradicts = bool(dtypes) and wanted not in dtypes and not wide_ok
-    families = sorted({item.kernel.family for item in mine})
+    excused = stage in PHASE_STAGES and (widened or (is_latent and stage == "prefill"))
     queries = sorted({item.kernel.query_dtype for item in mine if item.kernel.query_dtype})
-    kind = "dequant" if wide_ok and wanted not in dtypes else None
     return {
         "tested": bool(mine),
-        "families": families,
+        "families": sorted({item.kernel.family for item in mine}),
         "kv_dtypes": sorted(dtypes),
         "proven": wanted in dtypes,
-        "contradicts": contradicts,
+        "contradicts": bool(dtypes) and wanted not in dtypes and not excused,
         **({"compute": {"q": queries[0]}} if len(queries) == 1 else {}),
-        **({"kernel": kind} if kind else {}),
+        **({"kernel": "dequant"} if widened and excused and wanted not in dtypes else {}),
     }
 
 

@@ -176,6 +176,12 @@ def stored_checks(engine: Paged, requests: list[Sequence], data: str) -> list[Ch
             Check(f"relative L2, stored {name}", "kv_write", numbers.rel_l2(got, want), bar, data=data),
             Check(f"worst block, stored {name}", "kv_write", numbers.worst_block(got, want), asserted=False, data=data),
         ]
+        if engine.layout.record.name == "nvfp4":
+            scale = engine.k_scale if name == "K" else engine.v_scale
+            ours = nvfp4.dequantize(*nvfp4.quantize(want.flatten(0, 1), scale), scale).view(want.shape)
+            apart = numbers.share_apart(got, ours)
+            label = f"share of stored {name} values that our codec rounds otherwise"
+            checks.append(Check(label, "kv_write", apart, numbers.OTHER_VALUES, asserted=False, data=data))
     return checks
 
 

@@ -175,9 +175,9 @@ class Case:
         """The evidence of every stage that was exercised."""
         wanted = evidence.kernel_name(self.dtype)
         if self.seen:
-            names = {
-                name: evidence.stage_evidence(name, self.seen, wanted) for name in ("kv_write", "prefill", "decode")
-            }
+            is_latent = any(layer.is_latent for layer in self.spec.layers)
+            parts = ("kv_write", "prefill", "decode")
+            names = {name: evidence.stage_evidence(name, self.seen, wanted, is_latent) for name in parts}
         else:
             names = {name: {"tested": True, "proven": None} for name in self.facts.get("exercised") or ()}
         if weights := evidence.weights_evidence(self.seen, self.spec.weights, self.rules):

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 KERNEL_REL_L2 = {"bf16": 0.02, "fp8": 0.10}
 """Kernel against FP32 on the same cache, by query dtype. The bar for FP8 queries is a proposal: no GPU run set it."""
-FLIPPED_CODES = 0.005
-"""Share of FP4 codes that a kernel's approximate reciprocal may round the other way."""
+OTHER_VALUES = 0.005
+"""Share of FP4 values that a kernel's approximate reciprocal may round to the other neighbour; no GPU run set it."""
 STORED_REL_L2 = {
     "bf16": 0.003,
     "fp8_e4m3": 0.035,
@@ -74,6 +74,12 @@ def cosine(got: "Tensor", want: "Tensor") -> float:
     one, other = got.double(), want.double()
     lengths = float(one.norm() * other.norm())
     return float((one * other).sum()) / lengths if lengths else 0.0
+
+
+def share_apart(got: "Tensor", want: "Tensor") -> float:
+    """The share of values that differ by more than FP32 rounding."""
+    apart = (got.float() - want.float()).abs() > 1e-6 * want.float().abs()
+    return float(apart.float().mean())
 
 
 def worst_block(got: "Tensor", want: "Tensor", size: int = 16) -> float:

@@ -4,6 +4,7 @@ This process imports no CUDA library: the driver is asked through nvidia-smi, to
 interpreters.
 """
 
+import contextlib
 import csv
 import json
 import os
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from typing import Any
 
 ENGINES = ("reference", "flashinfer", "vllm", "sglang")
@@ -115,7 +117,11 @@ def parse_devices(listed: str, apps: str) -> list[Device]:
 
 
 def ask_interpreter(python: str) -> dict[str, Any]:
-    """What an interpreter says of its packages, torch and tools."""
+    """What an interpreter says of its packages, torch and tools; our own is only asked whether it has torch."""
+    if python == sys.executable:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return {"torch": metadata.version("torch")}
+        return {}
     try:
         done = subprocess.run([python, "-c", PROBE], capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.SubprocessError) as error:

@@ -114,6 +114,25 @@ def test_a_dequantising_prefill_is_no_contradiction():
     assert found.stages["prefill"]["kernel"] == "dequant"
 
 
+def test_attention_over_fresh_keys_and_values_says_nothing_of_the_cache():
+    ragged = "flashinfer::BatchPrefillWithRaggedKVCacheKernel<..., __nv_bfloat16, __nv_bfloat16, __nv_bfloat16, ...>"
+    found = judged(facts([*rows((ragged, "prefill", 1)), *NATIVE[1:]]))
+    assert (found.verdict, found.stages["prefill"]["kv_dtypes"]) == ("pass_dtype_unproven", [])
+
+
+def test_a_latent_layer_may_prefill_on_unpacked_keys():
+    layer = (Layer("mla", 128, 1, 576, 512),)
+    decode = "fmhaSm100fKernel_QkvE4m3OBfloat16HQk576HV512PagedKvDenseP32VarSeqQ16Kv128PersistentSwapsAbForGen"
+    write = "void vllm::concat_and_cache_mla_kernel<__nv_bfloat16, unsigned char, (vllm::Fp8KVCacheDataType)1>"
+    prefill = "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<192, 64, 64, 4, false, false, cutlass::bfloat16_t>>"
+    kernels = rows((prefill, "prefill", 1), (write, "prefill", 1), (decode, "decode", 8), (write, "decode", 8))
+    spec = CaseSpec("0a1b2c3d", "vllm", "fp8", layer, "FLASHINFER_MLA")
+    done = facts(kernels, 576, resolved={"backend": "FLASHINFER_MLA"})
+    found = report(spec, [Attempt("facts", "decode", 1.0, facts=done)], [])
+    assert found.verdict == "pass_dtype_unproven"
+    assert (found.stages["decode"]["proven"], found.stages["prefill"]["proven"]) == (True, False)
+
+
 def test_a_trace_without_attention_is_no_trace_and_never_a_pass():
     assert judged(facts([])).verdict == "no_trace"
     assert stored(judged(facts([]))) == []
