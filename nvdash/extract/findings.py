@@ -114,9 +114,10 @@ def assignments(module: ast.Module, name: str) -> Iterator[tuple[int, ast.expr]]
 
 
 def limits(when: Mapping[str, Any]) -> dict[str, Any]:
-    """Conditions as a statement writes them: a list of one is its only member, an open axis is left out."""
+    """Conditions as `known.atoms_of` reads them back: the cache dtype last, a list of one as its member."""
+    ordered = sorted(when.items(), key=lambda item: item[0] == "kv_cache_dtype")
     return {axis: value[0] if isinstance(value, list) and len(value) == 1 else value
-            for axis, value in when.items() if value is not None}
+            for axis, value in ordered if value is not None}
 
 
 def in_order(module: ast.AST, *kinds: type) -> list[Any]:

@@ -87,7 +87,7 @@ class Statements:
                                         ("nvfp4", "model_dtype", True)):
             reason = "only an FP8 cache in the checkpoint changes auto" if silent else None
             self.add({"becomes": becomes, "silent": silent, "reason": reason},
-                     {"checkpoint_kv": scheme, "kv_cache_dtype": "auto"}, None, None, place, "resolve")
+                     {"checkpoint_kv": scheme}, None, "auto", place, "resolve")
 
     def _dtype(self, word: str, mla: bool) -> None:
         if word == "fp4_e2m1" and "kv_cache_dtype.fp4_e2m1" in self.facts:

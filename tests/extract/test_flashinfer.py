@@ -3,10 +3,10 @@
 import zipfile
 
 import pytest
-from trees import tree_of
 
 from nvdash.errors import NvdashError
 from nvdash.extract import flashinfer, flashinfer_cubin, flashinfer_facts
+from tests.extract.trees import tree_of
 
 PAGE = """
     def append_paged_mla_kv_cache(x): ...

@@ -4,10 +4,10 @@ import zipfile
 
 import pytest
 import yaml
-from trees import tree_of
 
 from nvdash.errors import NvdashError
 from nvdash.extract import extract, wheels
+from tests.extract.trees import tree_of
 
 PAGE = "def append_paged_mla_kv_cache(x): ...\ndef append_paged_kv_cache(x): ...\n"
 NEW = PAGE + "def nvfp4_quantize_append_paged_mla_kv_cache(x): ...\n"

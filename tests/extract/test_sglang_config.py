@@ -1,10 +1,10 @@
 """SGLang's argument handlers, interpreted on small trees of the two styles that releases use."""
 
 import pytest
-from trees import tree_of
 
 from nvdash.errors import NvdashError
 from nvdash.extract.sglang_config import Configuration, Question
+from tests.extract.trees import tree_of
 
 COMMON = """
     is_sm100_supported = lru_cache(maxsize=1)(partial(check, device_capability_majors=[10], cuda_version=(12, 8)))

@@ -1,9 +1,9 @@
 """What the extractor reads literally out of an SGLang tree, in the shapes that releases have given it."""
 
 import pytest
-from trees import tree_of
 
 from nvdash.extract import sglang_facts
+from tests.extract.trees import tree_of
 
 COMMON = """
     is_blackwell_supported = is_blackwell = lru_cache(maxsize=1)(

@@ -1,8 +1,7 @@
 """Bytes per token with a release's own formula: 80 layers, 8 KV heads of 128, one rank."""
 
-from trees import tree_of
-
 from nvdash.extract import sglang_sizes
+from tests.extract.trees import tree_of
 
 FORMULA = """
     def cell_size(model_config, kv_size):

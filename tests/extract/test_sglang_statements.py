@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from trees import tree_of
 
 from nvdash.extract import sglang
 from nvdash.extract.findings import Fact
@@ -11,6 +10,7 @@ from nvdash.extract.sglang_statements import flashinfer_path, rectangles
 from nvdash.extract.sglang_weights import read as read_weights
 from nvdash.extract.source import ExtractError
 from nvdash.extract.statements import Reading
+from tests.extract.trees import tree_of
 
 COMMON = """
     is_sm100_supported = lru_cache(maxsize=1)(partial(check, device_capability_majors=[10], cuda_version=(12, 8)))
