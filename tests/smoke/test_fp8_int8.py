@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from codec_vectors import bf16, cases, octets, single
 
 from nvdash.smoke import fp8_int8
+from tests.smoke.codec_vectors import bf16, cases, octets, single
 
 PER_TENSOR, ROWS = cases("fp8_int8.json")[:2], cases("fp8_int8.json")[2:]
 

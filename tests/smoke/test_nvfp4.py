@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from codec_vectors import bf16, cases, comparable, octets, single
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nvdash.smoke import nvfp4
+from tests.smoke.codec_vectors import bf16, cases, comparable, octets, single
 
 
 def quantized(values: list[float], scale: float = 1.0, **more: bool) -> tuple[list[int], int]:

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from codec_vectors import bf16, cases, octets, single
 
 from nvdash.smoke import oracle
 from nvdash.smoke.pages import PagedCache, PageLayout, v_scale_order
 from nvdash.smoke.records import RECORDS, record
+from tests.smoke.codec_vectors import bf16, cases, octets, single
 
 LINEAR, SWIZZLED = "v_scales_linear", "v_scales_swizzled"
 
