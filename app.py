@@ -15,7 +15,14 @@ PAGES = [
 
 st.set_page_config(page_title="nvdash", page_icon="🧮", layout="wide")
 page = st.navigation({"": PAGES}, position="top")
-with st.sidebar:
-    selection.stamp()
-    selection.remember(components.asking(selection.selectors))
-page.run()
+
+
+def configuration() -> None:
+    """Draw the selectors that every page shares, and hand their values to it."""
+    with st.sidebar:
+        selection.stamp()
+        selection.remember(selection.selectors())
+
+
+components.asking(configuration)
+components.asking(page.run)

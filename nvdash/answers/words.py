@@ -111,6 +111,11 @@ def count(number: float | None) -> str:
     return "unknown" if number is None else f"{number:,.0f}"
 
 
+def figure(value: float) -> str:
+    """A measured number with four digits; a large one in full."""
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.4g}"
+
+
 def tokens_short(number: int) -> str:
     """A preset context size: 32,768 is 32K."""
     return f"{number // 1024}K" if number % 1024 == 0 else f"{number:,}"

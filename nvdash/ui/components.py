@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from nvdash.answers.words import EVIDENCE, KERNELS, STAGES, VERDICTS, count, dtype
-from nvdash.errors import NvdashError
+from nvdash.errors import NvdashError, Problems
 from nvdash.ui import cached, selection
 
 Table = list[dict[str, Any]]
@@ -92,22 +92,25 @@ def place(evidence: dict[str, Any] | None) -> str:
     return f"{bar} `{short}{f':{line}' if line else ''}`" + (f" in {release}" if release else "")
 
 
-def stage_rows(check: dict[str, Any]) -> Table:
-    """One row per stage: status, kernel kind and path, why, and who says so."""
+def stage_rows(check: dict[str, Any], since: dict[str, str | None] | None = None) -> Table:
+    """One row per stage: status, since when, path or reason, and who says so."""
     rows = []
     for key, label in STAGES.items():
         stage = check["stages"][key]
-        path = " · ".join(filter(None, [stage.get("path"), KERNELS.get(str(stage.get("kernel")), None)]))
-        rows.append(
-            {
-                "Stage": f"**{label}**",
-                "Status": badge(stage["verdict"]),
-                "Path": plain(path) or "—",
-                "Why": plain(stage.get("reason")) or "—",
-                "Evidence": place(stage.get("evidence")),
-            }
-        )
+        row = {"Stage": f"**{label}**", "Status": badge(stage["verdict"])}
+        if since:
+            row["Since"] = since[key] or "—"
+        rows.append({**row, "Path or reason": path_text(stage), "Evidence": place(stage.get("evidence"))})
     return rows
+
+
+def path_text(stage: dict[str, Any]) -> str:
+    """The attention path with its kernel kind and query type, then the reason."""
+    query = (stage.get("compute") or {}).get("q")
+    kernel = KERNELS.get(str(stage.get("kernel")))
+    parts = [stage.get("path"), kernel, f"{query} queries" if query else None]
+    path = " · ".join(str(part) for part in parts if part)
+    return plain(" — ".join(filter(None, [path, stage.get("reason")]))) or "—"
 
 
 def table(rows: Table, alt: str, empty: str = "Nothing to show.") -> None:
@@ -167,11 +170,24 @@ def asking(question: Callable[[], Any]) -> Any:
 
 
 def show_error(error: NvdashError) -> None:
-    """Place, expected, found, next step: what a person needs to go on."""
+    """Place, expected, found, next step: what a person needs to go on; several problems of one file folded."""
+    problems: Sequence[NvdashError] = error.problems if isinstance(error, Problems) else [error]
+    if len(problems) > 1:
+        st.error(f"**{plain(error.where)}** has {len(problems)} problems; nothing that it says is shown.")
+        with st.expander("Each problem with its place"):
+            table([error_row(problem) for problem in problems], "Place, expected, found and next step of each problem")
+        return
+    row = error_row(problems[0])
     st.error(
-        f"**{plain(error.where)}**: expected {plain(error.expected)}, {plain(error.found)}."
-        + (f"\n\n{plain(error.hint)}" if error.hint else "")
+        f"**{row['Place']}**: expected {row['Expected']}, {row['Found']}."
+        + (f"\n\n{row['Next step']}" if row["Next step"] else "")
     )
+
+
+def error_row(error: NvdashError) -> dict[str, str]:
+    """The four parts of an error, as text that no page reads as markdown."""
+    parts = (error.where, error.expected, error.found, error.hint)
+    return dict(zip(("Place", "Expected", "Found", "Next step"), map(plain, parts), strict=True))
 
 
 def tiles(entries: Sequence[tuple[str, str, str]]) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from nvdash.answers.words import VERDICTS
+from nvdash.answers.words import VERDICTS, figure
 from nvdash.errors import NvdashError
 from nvdash.ui import cached, components, selection, uploads
 
@@ -117,7 +117,7 @@ def run_beside(run: Answer) -> None:
 
 def number(value: Any) -> str:
     """A metric as text; unknown is not zero."""
-    return "not measured" if value is None else f"{value:,.4g}"
+    return "not measured" if value is None else figure(value)
 
 
 def difference(ratio: float | None) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from nvdash.answers.words import dtype, ratio
+from nvdash.answers.words import dtype, figure, ratio
 from nvdash.ui import cached, charts, components, selection
 from nvdash.ui.selection import Selection
 
@@ -116,7 +116,7 @@ def value_text(entry: Answer | None) -> str:
     """`18,210 · 1.31 ×`, `▲ 18,210 · not comparable`, or `not measured`."""
     if entry is None:
         return "not measured"
-    value = f"{entry['mean']:,.4g}"
+    value = figure(entry["mean"])
     if entry["ratio"] is None:
         return f"▲ {value} · {components.plain(entry['because'])}"
     return f"{value} · {ratio(entry['ratio'])}"

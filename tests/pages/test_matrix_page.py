@@ -1,6 +1,7 @@
 """Support matrix: grid, cell detail, timeline and changes."""
 
 import pytest
+
 from tests.pages.reading import chart_alts, table, text, visit
 
 
@@ -37,7 +38,9 @@ def test_all_cache_dtypes_are_more_than_the_main_ones(app):
 def test_a_chosen_cell_tells_stages_evidence_and_how_to_check(app):
     visit(app, "Support matrix")
     pick(app, "SM120", "NVFP4")
-    assert any(line.value.startswith("**SM120 × NVFP4 cache** :blue-badge[◐ Expected] since 0.32.0") for line in app.markdown)
+    assert any(
+        line.value.startswith("**SM120 × NVFP4 cache** :blue-badge[◐ Expected] since 0.32.0") for line in app.markdown
+    )
     assert "flashinfer.py:" in table(app, "Stage", "Evidence")["Evidence"].iloc[3]
     assert any("--gpu sm120" in code.value and "--kv-cache-dtype nvfp4" in code.value for code in app.code)
     assert [link.label for link in app.get("page_link")] == ["Run a smoke test"]

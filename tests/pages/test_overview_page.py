@@ -48,7 +48,10 @@ def test_weights_that_do_not_fit_are_the_first_thing_said(app):
 
 def test_the_next_steps_carry_the_configuration_along(app):
     visit(app, "Overview", **LLAMA_70B)
-    links = {link.label: dict(pair.split("=") for pair in link.proto.query_string.split("&")) for link in app.get("page_link")}
+    links = {
+        link.label: dict(pair.split("=") for pair in link.proto.query_string.split("&"))
+        for link in app.get("page_link")
+    }
     assert links["Run a smoke test"]["gpu"] == "h200-sxm"
     assert links["Run a smoke test"]["model"].endswith("Llama-3.1-70B-Instruct")
     assert "matrix" in links["Run a smoke test"]

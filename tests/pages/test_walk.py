@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from tests.pages.reading import PAGES, fixed_line, text, visit
 
 OVERVIEW = "meta-llama/Llama-3.1-8B-Instruct on 1 × NVIDIA GeForce RTX 5090 (SM120)"

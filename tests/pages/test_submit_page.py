@@ -1,0 +1,111 @@
+"""Submit results: recognise, preview, fill the gaps, store, undo."""
+
+import json
+
+import pytest
+
+from nvdash.answers import results
+from tests.pages.reading import press, seed, table, text, upload, visit
+
+RUN = ("bench_serve_bf16.json", "serve.log", "metrics_after_bench.txt")
+
+
+def uploaded(app, *files):
+    return upload(visit(app, "Submit results"), *files)
+
+
+def test_before_an_upload_the_page_says_which_files_help_and_what_is_never_stored(app):
+    visit(app, "Submit results")
+    assert list(table(app, "From", "Helps")["From"]) == ["vLLM", "SGLang", "TensorRT-LLM", "Quality", "Kernels"]
+    assert "Never stored: prompts, generated texts, keys, host names, absolute paths." in text(app)
+    assert "No runs yet." in text(app)
+
+
+def test_each_file_says_what_it_was_recognised_as(app):
+    uploaded(app, *map(seed, RUN))
+    files = table(app, "File", "Result", "Format", "Gives")
+    assert list(files["Format"]) == ["vllm-bench-serve", "vllm-log", "metrics"]
+    assert files["Result"].str.contains("● Recognised").all()
+
+
+def test_the_upload_stands_beside_the_nearest_run_of_the_store(app):
+    uploaded(app, *map(seed, RUN))
+    metrics = table(app, "Metric", "This upload", "Nearest run", "Difference").set_index("Metric")
+    assert metrics.loc["Time to first token, mean", "This upload"] == "39.81"  # mean_ttft_ms 39.809
+    assert metrics.loc["KV cache tokens", "This upload"] == "524,288"  # a count is printed in full
+    assert metrics.loc["Time to first token, mean", "Nearest run"] == "not measured"
+
+
+def test_only_what_no_file_says_is_asked_and_unknown_is_an_answer(app):
+    uploaded(app, *map(seed, RUN))
+    asked = {box.key for box in app.main.selectbox} | {box.key for box in app.main.text_input}
+    assert {"submit_gpu_count", "submit_weight_format", "submit_prefix_cache_state"} <= asked
+    assert not {"submit_gpu", "submit_framework", "submit_version"} & asked  # the files say them
+    assert app.main.selectbox(key="submit_gpu_count").options[0] == "I do not know"
+
+
+def test_a_submitted_run_is_listed_and_its_undo_takes_it_out(app):
+    uploaded(app, *map(seed, RUN))
+    press(app, "Submit run")
+    assert app.success[0].value == "✓ Stored as run 4db01afb."
+    assert list(table(app, "Run", "Model")["Run"]) == ["`4db01afb`"]
+    press(app, "Undo")
+    assert "Run 4db01afb is withdrawn." in app.info[0].value
+    assert "No runs yet." in text(app)
+    assert results.runs({"withdrawn": True})["total"] == 1
+
+
+def test_typed_fields_are_stored_with_the_run(app):
+    uploaded(app, *map(seed, RUN))
+    app.main.selectbox(key="submit_weight_format").select("bf16")
+    app.main.text_input(key="submit_dataset").input("random")
+    press(app, "Submit run")
+    run = results.run("4db01afb")
+    assert run["weight_format"] == "bf16"
+    assert run["dataset"] == "random"
+
+
+def test_the_same_file_twice_adds_nothing_and_says_so(app):
+    uploaded(app, seed(RUN[0]))
+    press(app, "Submit run")
+    press(app, "Submit something else")
+    upload(app, seed(RUN[0]))
+    press(app, "Submit run")
+    assert any("already stored as 4db01afb" in line.value for line in app.success)
+    assert results.runs()["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.json", b""),
+        ("cut.json", b'{"completed": 24, "mean_ttft_ms": 39.'),
+        ("latin.json", b'{"model_id": "\xff\xfe"}'),
+        ("twice.json", b'{"completed": 1, "completed": 2}'),
+        ("photo.png", b"\x89PNG\r\n\x1a\n" + bytes(64)),
+        ("other.json", b'{"hello": "world"}'),
+    ],
+)
+def test_a_file_that_is_no_result_is_left_out_with_the_reason_and_cannot_be_submitted(app, name, content):
+    uploaded(app, (name, content))
+    assert not app.exception
+    assert "– Left out" in table(app, "File", "Result")["Result"].iloc[0]
+    assert "is left out: expected " in app.warning[0].value
+    button = next(button for button in app.main.button if button.label == "Submit run")
+    assert button.disabled
+
+
+def test_numbers_that_are_not_finite_are_refused(app):
+    broken = {**json.loads(seed(RUN[0])[1]), "mean_ttft_ms": float("nan")}
+    uploaded(app, ("nan.json", json.dumps(broken).encode()))
+    assert not app.exception
+    assert "– Left out" in table(app, "File", "Result")["Result"].iloc[0] or app.warning
+
+
+def test_markdown_in_a_file_is_text_and_never_a_link(app):
+    hostile = {**json.loads(seed(RUN[0])[1]), "model_id": "[click](http://x.example) **bold**"}
+    uploaded(app, ("hostile.json", json.dumps(hostile).encode()))
+    assert not app.exception
+    assert "[click](http" not in text(app)
+    press(app, "Submit run")
+    assert "[click](http" not in text(app)

@@ -1,0 +1,50 @@
+"""Trade-offs: runs of this store, published reports apart, and the plan."""
+
+from tests.pages.reading import table, text, visit
+
+
+def test_an_empty_store_says_so_and_leads_on(app):
+    visit(app, "Trade-offs")
+    assert app.info[0].value.startswith("No four-way experiment yet for meta-llama/Llama-3.1-8B-Instruct on rtx-5090.")
+    assert "The store is empty." in text(app)
+    assert "Submit results" in [link.label for link in app.get("page_link")]
+
+
+def test_published_reports_stand_apart_and_claim_nothing_of_ours(app):
+    visit(app, "Trade-offs", tradeoffs_source="Published")
+    assert app.info[0].value.startswith("◇ ")
+    assert "None was measured here; no general conclusion follows from any of them." in app.info[0].value
+    numbers = table(app, "Metric", "Value", "KV cache", "GPU", "Model", "Measured")
+    assert (numbers["Value"].str.len() > 0).all()
+    assert "Which runs next?" not in text(app)
+
+
+def test_published_numbers_can_be_limited_to_a_cache(app):
+    visit(app, "Trade-offs", tradeoffs_source="Published")
+    before = len(app.table)
+    app.selectbox(key="published_cache").select("nvfp4").run()
+    caches = {cache for item in app.table if "KV cache" in item.value for cache in item.value["KV cache"]}
+    assert caches == {"NVFP4"}
+    assert len(app.table) <= before
+
+
+def test_no_report_for_a_model_is_said(app):
+    visit(app, "Trade-offs", tradeoffs_source="Published", published_scope="This model and GPU")
+    assert "No report matches these filters." in text(app)
+
+
+def test_both_sources_stand_side_by_side_under_headlines_of_their_own(app):
+    visit(app, "Trade-offs", tradeoffs_source="Both, side by side")
+    said = [line.value for line in app.info]
+    assert any(line.startswith("No four-way experiment yet") for line in said)
+    assert any(line.startswith("◇ ") for line in said)
+
+
+def test_the_plan_lists_the_four_configurations_with_scripts_or_the_reason_for_none(app):
+    visit(app, "Trade-offs")
+    cells = table(app, "Configuration", "Weights", "Cache", "Verdict", "Script").set_index("Configuration")
+    four = ["**Wide weights, wide cache**", "**Weights only**", "**Cache only**", "**Both**"]
+    assert list(cells.index)[:4] == four
+    assert (cells["Script"].str.len() > 3).all()
+    assert any(code.value.startswith("#!/usr/bin/env bash") for code in app.code)
+    assert any(code.value.startswith("./run plan --framework vllm") for code in app.code)
