@@ -78,6 +78,11 @@ def product_of(arch: str) -> str:
     return next((key for key, row in rows.items() if row.get("sm") == arch or row.get("arch") == arch), arch)
 
 
+def arch_of(gpu: str) -> str:
+    """The architecture of a GPU id."""
+    return catalogue.load().gpu(gpu, alike=catalogue.seen_by_kernels).arch
+
+
 def arch_names() -> tuple[str, ...]:
     """Every architecture that the matrix names, oldest first."""
     return tuple(Matrix().axes()["arch"])

@@ -3,16 +3,18 @@
 Put together from the answers of `check`, `memory` and the store; nothing is computed here that they do not say.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nvdash.answers.asked import FLAGS
 from nvdash.answers.check import check
 from nvdash.answers.envelope import envelope
+from nvdash.answers.matrix import timeline
 from nvdash.answers.memory import memory
 from nvdash.answers.results import measured, published_for
 from nvdash.answers.words import FRAMEWORKS, STAGES, VERDICTS, count, dtype, gib, tokens_short
 from nvdash.errors import UnknownError
+from nvdash.support.timeline import UNREAD
 
 TONE = {"validated": "success", "expected": "info", "unknown": "info", "conditional": "warning", "trap": "warning"}
 Question = Mapping[str, Any]
@@ -21,8 +23,10 @@ Answer = dict[str, Any]
 
 def overview(question: Question) -> Answer:
     """The answer sentence with its tone, the four tiles, and at most three next steps with their reasons."""
-    support = check({name: value for name, value in question.items() if name in FLAGS})
+    asked = {name: value for name, value in question.items() if name in FLAGS}
+    support = check(asked)
     footprint = sized(question)
+    since = {stage: since_of(timeline(asked, stage)["stretches"], support) for stage in STAGES}
     runs = measured(question)
     reports = published_for(question)
     return envelope(
@@ -31,6 +35,7 @@ def overview(question: Question) -> Answer:
         sentence=sentence(question, support, footprint),
         tone=tone(support, footprint),
         support=support,
+        since=since,
         memory=footprint,
         measured=runs,
         published=reports,
@@ -38,6 +43,21 @@ def overview(question: Question) -> Answer:
         next=next_steps(question, support, footprint, runs),
         no_cuda_path=not any(row.get("cuda") for row in runs["smoke"]),
     )
+
+
+def since_of(stretches: Sequence[Answer], support: Answer) -> str | None:
+    """The first release that already had this answer, `≤` where it may be older; unread releases are skipped."""
+    release = support["question"]["release"]
+    here = next((n for n, row in enumerate(stretches) if release in row["releases"]), None)
+    if here is None:
+        return None
+    verdict, first = stretches[here]["verdict"], stretches[here]
+    for row in reversed(stretches[:here]):
+        if row["verdict"] == verdict:
+            first = row
+        elif row["reason"] != UNREAD:
+            break
+    return str(first["since"])
 
 
 def sized(question: Question) -> Answer:

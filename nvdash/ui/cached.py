@@ -96,12 +96,18 @@ def ask_fresh(name: str, *args: Any, **more: Any) -> Any:
 def _ask(name: str, question_key: str, more_key: str, digest: str, revision: int) -> Answer:
     from nvdash.ui.asking import ASK
 
-    return ASK[name](json.loads(question_key), **json.loads(more_key))
+    answer: Answer = ASK[name](json.loads(question_key), **json.loads(more_key))
+    return answer
 
 
 def product_of(arch: str) -> str:
     """The catalogue's first product of a capability; a product stands for itself."""
     return choice.product_of(arch)
+
+
+def arch_of(gpu: str) -> str:
+    """The capability of a GPU."""
+    return choice.arch_of(gpu)
 
 
 def arch_names() -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Parts that several pages show alike: header, answer line, verdicts, tables, exports."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -134,25 +133,17 @@ def between(low: float | None, high: float | None) -> str:
     return count(max(low, 0)) if low == high else f"{count(max(low, 0))} to {count(max(high, 0))}"
 
 
-def csv(rows: Table) -> str:
-    """Rows as CSV whose cells no spreadsheet runs as a formula."""
-    return cached.safe_csv(rows)
-
-
 def downloads(name: str, rows: Table, answer_json: Any, markdown: str | None = None) -> None:
     """CSV and JSON of exactly what is shown, and the answer as Markdown where there is one."""
-    quiet = {"on_click": "ignore", "width": "stretch"}
-    st.download_button("CSV", csv(rows), f"nvdash-{name}.csv", "text/csv", key=f"{name}_csv", **quiet)
-    st.download_button(
-        "JSON",
-        json.dumps(answer_json, indent=1, ensure_ascii=False),
-        f"nvdash-{name}.json",
-        "application/json",
-        key=f"{name}_json",
-        **quiet,
-    )
-    if markdown:
-        st.download_button("Markdown", markdown, f"nvdash-{name}.md", "text/markdown", key=f"{name}_md", **quiet)
+    taken = {
+        "CSV": (cached.safe_csv(rows), "csv", "text/csv"),
+        "JSON": (cached.as_json(answer_json), "json", "application/json"),
+        "Markdown": (markdown, "md", "text/markdown"),
+    }
+    for label, (text, ending, kind) in taken.items():
+        if text is not None:
+            file = f"nvdash-{name}.{ending}"
+            st.download_button(label, text, file, kind, key=f"{name}_{ending}", on_click="ignore", width="stretch")
 
 
 def exporter(name: str, rows: Table) -> Callable[[], None]:
@@ -160,10 +151,10 @@ def exporter(name: str, rows: Table) -> Callable[[], None]:
     return lambda: downloads(name, rows, rows)
 
 
-def asking(question: Callable[[], Any]) -> Any:
+def asking(question: Callable[..., Any], *words: Any, **more: Any) -> Any:
     """The answer, or the four parts of the error in words and an end of the page."""
     try:
-        return question()
+        return question(*words, **more)
     except NvdashError as error:
         show_error(error)
         st.stop()

@@ -24,7 +24,7 @@ def grid(chosen: Selection) -> components.Table:
     rows, columns, stage, every, words = grid_controls()
     question = chosen.question()
     pivot = components.asking(
-        lambda: cached.ask("pivot", question, rows=AXES[rows], columns=AXES[columns], stage=STAGE_KEYS[stage])
+        cached.ask, "pivot", question, rows=AXES[rows], columns=AXES[columns], stage=STAGE_KEYS[stage]
     )
     shown = shown_columns(pivot["columns"]["values"], columns, every)
     st.caption(
@@ -185,7 +185,7 @@ def detail(chosen: Selection, picked: dict[str, str], cell: dict[str, Any]) -> N
     """One cell in full, below the grid: stages, reason, evidence, what to do."""
     changed = {FLAG[axis]: value for axis, value in picked.items()}
     question = selection.changed_question(chosen, changed)
-    check = components.asking(lambda: cached.ask("check", question))
+    check = components.asking(cached.ask, "check", question)
     with st.container(border=True):
         title = " × ".join(short_label(axis, value) for axis, value in picked.items())
         st.markdown(
@@ -224,8 +224,9 @@ def reports(check: dict[str, Any]) -> None:
 
 def timeline(chosen: Selection) -> components.Table:
     """One bar per stretch of releases with the same answer, one line per GPU or cache dtype."""
-    axis = st.selectbox("One line per", ["GPU", "KV cache"], key="matrix_lines", bind="query-params")
-    stage = st.selectbox("Stage", list(STAGE_KEYS), key=STAGE, bind="query-params")
+    left, right = st.columns(2)
+    axis = left.selectbox("One line per", ["GPU", "KV cache"], key="matrix_lines", bind="query-params")
+    stage = right.selectbox("Stage", list(STAGE_KEYS), key=STAGE, bind="query-params")
     answers = timelines(chosen, axis, STAGE_KEYS[stage])
     releases = list(reversed(cached.releases(chosen.framework)))
     place = {name: number for number, name in enumerate(releases)}
@@ -237,7 +238,11 @@ def timeline(chosen: Selection) -> components.Table:
             rows.append(stretch_row(name, stretch))
     components.legend()
     charts.shown(charts.timeline(bars, releases), timeline_finding(rows), "timeline")
-    components.table(rows, "Every stretch with its reason and evidence")
+    own = cached.arch_of(chosen.gpu).upper() if axis == "GPU" else label_of(axis, chosen.kv)
+    st.markdown(f"**{own}**, oldest release first")
+    components.table([row for row in rows if row["Line"] == own], f"Stretches of {own} with reason and evidence")
+    with st.expander("Every line as a table"):
+        components.table(rows, "Every stretch with its reason and evidence")
     question = chosen.question(release=None, stage=STAGE_KEYS[stage])
     components.command(selection.command("matrix timeline", question), "The line of your GPU on the command line")
     return rows
@@ -251,7 +256,7 @@ def timelines(chosen: Selection, axis: str, stage: str | None) -> dict[str, list
     else:
         questions = {name: chosen.question(kv_cache_dtype=name) for name in cached.kv_cache_dtypes(chosen.framework)}
     return {
-        name: components.asking(lambda q=question: cached.ask("timeline", q, stage=stage))["stretches"]
+        name: components.asking(cached.ask, "timeline", question, stage=stage)["stretches"]
         for name, question in questions.items()
     }
 
@@ -308,7 +313,7 @@ def changes(chosen: Selection) -> components.Table:
         st.info("Same release on both sides.")
         return []
     question = chosen.question(gpu=None, kv_cache_dtype=None, release=None)
-    found = components.asking(lambda: cached.ask("diff", question, before=before, after=after))
+    found = components.asking(cached.ask, "diff", question, before=before, after=after)
     for name in found["unread"]:
         st.warning(f"{name} was not read: its side is unknown.")
     counts = found["counts"]

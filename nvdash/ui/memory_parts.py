@@ -241,7 +241,7 @@ def from_log(chosen: Selection) -> None:
         return
     with uploads.saved([file]) as paths:
         question = {"model": chosen.model, "framework": chosen.framework, "log": str(paths[0])}
-        answer = components.asking(lambda: cached.ask_fresh("memory", question))
+        answer = components.asking(cached.ask_fresh, "memory", question)
     rows = [
         {
             "Number": components.plain(row["name"]),

@@ -183,7 +183,7 @@ def compare(chosen: Selection, answer: Answer) -> None:
         if other == chosen:
             st.caption("Choose what the other configuration changes.")
             return
-        second = components.asking(lambda: cached.ask("overview", other.memory_question()))
+        second = components.asking(cached.ask, "overview", other.memory_question())
         differs = selection.differences(chosen, other)
         st.markdown("Differs in " + ", ".join(f"**{name}**: {a} against {b}" for name, (a, b) in differs.items()))
         components.table(compare_rows(answer, second), "Both configurations, line by line")

@@ -80,13 +80,14 @@ class Selection:
 def option(key: str, label: str, options: list[Any], **more: Any) -> Any:
     """One bound selector; a value from a link that is no option is named in a notice first."""
     asked = st.query_params.get(key)
+    known = {str(value): value for value in options}
     if key not in st.session_state:
-        if asked is not None and asked not in map(str, options):
+        if asked is not None and asked not in known:
             shown = DEFAULTS.get(key, options[0])
             notice(f"The link asks for {label.lower()} “{asked[:80]}”, which is not known here. Shown: {shown}.")
         st.session_state[key] = DEFAULTS.get(key) if DEFAULTS.get(key) in options else options[0]
-        if asked in map(str, options):
-            st.session_state[key] = next(value for value in options if str(value) == asked)
+        if asked in known:
+            st.session_state[key] = known[asked]
     elif st.session_state[key] not in options:
         st.session_state[key] = options[0]
     return st.selectbox(label, options, key=key, bind="query-params", **more)
@@ -243,7 +244,7 @@ def quoted(value: Any) -> str:
 
 def linked_cell(key: str, positions: dict[str, tuple[int, str]]) -> tuple[int, str] | None:
     """The cell an incoming link opens, read once per grid; an unknown one gets a notice."""
-    seen = st.session_state.setdefault("_cells", {})
+    seen: dict[str, tuple[int, str] | None] = st.session_state.setdefault("_cells", {})
     if key not in seen:
         asked = st.query_params.get("cell")
         seen[key] = positions.get(asked) if asked else None

@@ -154,7 +154,7 @@ def elsewhere(chosen: Selection) -> None:
     with st.expander("Run it where a GPU is"):
         components.command(cached.ask_fresh("smoke_command", question), "Command")
         for target, label in (("slurm", "Slurm"), ("k8s", "Kubernetes Job")):
-            job = components.asking(lambda t=target: cached.ask_fresh("smoke_emit", question, t))
+            job = components.asking(cached.ask_fresh, "smoke_emit", question, target)
             components.command(job["text"], label)
         st.caption("None of these templates was run by this project; the report they write is what counts.")
         st.page_link("pages/lab/submit.py", label="Submit the report", icon=":material/upload_file:")

@@ -37,7 +37,7 @@ def preview_of(files: list[Any], typed: dict[str, str]) -> Answer:
     if known and known[0] == key:
         return dict(known[1])
     with st.status("Reading your files", expanded=False) as status, uploads.saved(files) as paths:
-        answer = components.asking(lambda: cached.ask_fresh("preview", paths, typed))
+        answer = components.asking(cached.ask_fresh, "preview", paths, typed)
         status.update(label="Files are read", state="complete")
     selection.keep("preview", (key, answer))
     return dict(answer)
@@ -224,7 +224,7 @@ def undone() -> None:
 def stored_runs() -> None:
     """The newest runs of the store."""
     st.subheader("Runs in this store", anchor=False)
-    answer = components.asking(lambda: cached.ask("runs", {}, limit=50))
+    answer = components.asking(cached.ask, "runs", {}, limit=50)
     rows = [
         {
             "Run": f"`{row['run_id']}`",

@@ -29,7 +29,7 @@ Answer = dict[str, Any]
 
 def stored(chosen: Selection) -> list[Answer]:
     """The matched sets of this model and GPU, or where the nearest are; returns the rows shown."""
-    answer = components.asking(lambda: cached.ask("compare", {"model": chosen.model, "gpu": chosen.gpu}))
+    answer = components.asking(cached.ask, "compare", {"model": chosen.model, "gpu": chosen.gpu})
     sets = answer["matched_sets"]
     components.answer("success" if sets else "info", headline(chosen, answer))
     rows: list[Answer] = []
@@ -186,9 +186,7 @@ def frontier(chosen: Selection) -> None:
         "capacity_speed": ("KV cache tokens", "Output tok/s"),
     }
     for view, (x, y) in titles.items():
-        found = components.asking(
-            lambda v=view: cached.ask("pareto", {"model": chosen.model, "gpu": chosen.gpu}, view=v)
-        )
+        found = components.asking(cached.ask, "pareto", {"model": chosen.model, "gpu": chosen.gpu}, view=view)
         if found["points"]:
             st.subheader(f"{x} against {y}", anchor=False)
             rows = [{**row, "label": point_label(row), "front": row["on_front"]} for row in found["points"]]
@@ -220,7 +218,7 @@ def published(chosen: Selection) -> list[Answer]:
         "gpu": chosen.gpu if "GPU" in scope else None,
         "kv_cache_dtype": None if cache == "any" else cache,
     }
-    answer = components.asking(lambda: cached.ask("published", filters))
+    answer = components.asking(cached.ask, "published", filters)
     components.answer(
         "info",
         f"◇ {answer['measurements']} published numbers in {len(answer['reports'])} reports. "
@@ -269,7 +267,7 @@ def plan(chosen: Selection) -> None:
     """The runs a team should do next, as scripts, with a checklist that fills as runs arrive."""
     st.subheader("Which runs next?", anchor=False)
     question = chosen.question(max_model_len=chosen.context)
-    answer = components.asking(lambda: cached.ask("plan", question))
+    answer = components.asking(cached.ask, "plan", question)
     st.markdown(components.plain(answer["sentence"]))
     components.table([plan_row(cell) for cell in answer["cells"]], "The four configurations and why one stays empty")
     with st.expander("Checklist: which runs of the plan are stored"):

@@ -8,7 +8,7 @@ chosen = selection.current()
 tokens, fraction, controls = memory_parts.controls(chosen)
 question = chosen.memory_question(gpu_memory_utilization=fraction)
 with st.skeleton(height=420):
-    views = components.asking(lambda: cached.ask("memory_views", question, tokens=tokens))
+    views = components.asking(cached.ask, "memory_views", question, tokens=tokens)
 answer = views["answer"]
 
 with controls:

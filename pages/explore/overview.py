@@ -7,7 +7,7 @@ from nvdash.ui import cached, components, overview_parts, selection
 chosen = selection.current()
 question = chosen.memory_question()
 with st.skeleton(height=420):
-    answer = components.asking(lambda: cached.ask("overview", question))
+    answer = components.asking(cached.ask, "overview", question)
 support, memory = answer["support"], answer["memory"]
 
 components.header(
@@ -28,7 +28,7 @@ else:
 left, right = st.columns([3, 2], gap="large")
 with left:
     st.subheader("Does each stage run?", anchor=False)
-    components.table(components.stage_rows(support), "Verdict, path and evidence of each stage")
+    components.table(components.stage_rows(support, answer["since"]), "Verdict, path and evidence of each stage")
 with right:
     st.subheader("Do next", anchor=False)
     overview_parts.next_steps(chosen, answer)
