@@ -209,9 +209,14 @@ def drift(cells: Path | None = None, release: str | None = None, docs: Path | No
     known = matrix.rules("vllm").release(release)
     if known is None or not known.is_read:
         raise UnknownError(f"vllm {release}", "a release that was read", "it was not", "./run matrix extract reads it")
-    compared, drifts = compare(matrix, release, rows)
-    listed = [item.as_dict() for item in drifts]
-    return envelope("drift", {"framework": "vllm", "release": release}, compared=compared, disagreements=listed)
+    found = compare(matrix, release, rows)
+    return envelope(
+        "drift",
+        {"framework": "vllm", "release": release},
+        compared=found.compared,
+        disagreements=[item.as_dict() for item in found.drifts],
+        without_rule=dict(found.unknown),
+    )
 
 
 def _text(path: Path | None) -> str:

@@ -212,6 +212,8 @@ def drift_lines(answer: Mapping[str, Any]) -> Iterable[str]:
         rows.append((*cell, engine, row["matrix"], row["engine_reasons"]))
     if answer["disagreements"]:
         yield from aligned(rows)
+    missing = ", ".join(f"{name} ({count})" for name, count in answer["without_rule"].items())
+    yield f"cells without a rule, by backend: {missing or 'none'}"
 
 
 @command.command()

@@ -7,6 +7,7 @@ are compared with the statements of the same release, cell by cell.
 import csv
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from nvdash.readers.matrix import Matrix
 from nvdash.support.axes import axis_values
 from nvdash.support.matching import outcome
 from nvdash.support.selection import SELECTOR_LAYERS
-from nvdash.support.view import view
+from nvdash.support.view import View, view
 from nvdash.targets import Combination, HeadLayout
 
 INTERPRETER_VARIABLE = "NVDASH_PYTHON_VLLM"
@@ -29,7 +30,7 @@ LATENT_SIZE = 576
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One cell that the engine and the matrix judge differently, or that the matrix does not know."""
+    """One cell with the engine's answer and the matrix's."""
 
     backend: str
     arch: str
@@ -46,27 +47,44 @@ class Drift:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def compare(matrix: Matrix, release: str, rows: Iterable[Mapping[str, str]]) -> tuple[int, list[Drift]]:
-    """How many cells were compared, and those on which engine and matrix differ."""
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Cells that both judge, those judged differently, and those the matrix has no rule for, by backend."""
+
+    compared: int
+    drifts: tuple[Drift, ...]
+    unknown: Mapping[str, int]
+
+
+def compare(matrix: Matrix, release: str, rows: Iterable[Mapping[str, str]]) -> Comparison:
+    """Every cell that the engine could judge, against the statements of the release."""
     known = view(matrix.rules("vllm"), release)
     compared, drifts = 0, []
+    unknown: Counter[str] = Counter()
     for row in rows:
         if row["valid"] not in ("0", "1"):
             continue
-        arch = f"sm{row['compute_capability'].replace('.', '')}"
-        size = int(row["head_size"])
-        heads = _heads(row["backend"], size)
-        item = Combination(
-            "vllm", release, arch, None, row["backend"], row["kv_cache_dtype"], heads, checkpoint_kv="none"
-        )
-        result = outcome(known.matches(row["backend"], axis_values(item)), "prefill")
+        judged = _judged(known, release, row)
+        if judged.matrix == "unknown":
+            unknown[judged.backend] += 1
+            continue
         compared += 1
-        said = _says(result.verdict, result.statement.layer if result.statement else None)
-        accepts = row["valid"] == "1"
-        if said != ("accepts" if accepts else "refuses"):
-            by = result.statement.id if result.statement else None
-            drifts.append(Drift(row["backend"], arch, row["kv_cache_dtype"], size, accepts, said, row["reasons"], by))
-    return compared, drifts
+        if judged.matrix != ("accepts" if judged.engine_accepts else "refuses"):
+            drifts.append(judged)
+    return Comparison(compared, tuple(drifts), dict(sorted(unknown.items())))
+
+
+def _judged(known: View, release: str, row: Mapping[str, str]) -> Drift:
+    """One cell with both answers."""
+    backend, dtype, size = row["backend"], row["kv_cache_dtype"], int(row["head_size"])
+    arch = f"sm{row['compute_capability'].replace('.', '')}"
+    heads = _heads(backend, size)
+    item = Combination("vllm", release, arch, None, backend, dtype, heads, checkpoint_kv="none")
+    result = outcome(known.matches(backend, axis_values(item)), "prefill")
+    statement = result.statement
+    said = _says(result.verdict, statement.layer if statement else None)
+    by = statement.id if statement else None
+    return Drift(backend, arch, dtype, size, row["valid"] == "1", said, row["reasons"], by)
 
 
 def _heads(backend: str, size: int) -> HeadLayout:

@@ -8,7 +8,7 @@ import pytest
 from nvdash.errors import UsageError
 from nvdash.readers.matrix import Matrix
 from nvdash.support import drift
-from nvdash.support.drift import ask_installed, compare
+from nvdash.support.drift import Comparison, ask_installed, compare
 from tests.support.conftest import row
 
 CELL = {"backend": "A", "compute_capability": "12.0", "kv_cache_dtype": "fp8", "head_size": "128", "reasons": ""}
@@ -21,12 +21,13 @@ def cell(valid: str, **changed: str) -> dict[str, str]:
 def test_cells_on_which_both_agree_are_counted_and_not_listed(make_matrix):
     rows = [row("yes", {"backend": "A", "arch": "sm120"}), row("no", {"backend": "A", "arch": "sm90"}, "refused")]
     cells = [cell("1"), cell("0", compute_capability="9.0")]
-    assert compare(make_matrix(rows), "0.33.0", cells) == (2, [])
+    assert compare(make_matrix(rows), "0.33.0", cells) == Comparison(2, (), {})
 
 
 def test_a_disagreement_names_the_cell_and_the_statement(make_matrix):
-    compared, drifts = compare(make_matrix([row("no", {"backend": "A"}, "refused")]), "0.33.0", [cell("1")])
-    assert compared == 1
+    found = compare(make_matrix([row("no", {"backend": "A"}, "refused")]), "0.33.0", [cell("1")])
+    drifts = found.drifts
+    assert found.compared == 1
     assert (drifts[0].arch, drifts[0].engine_accepts, drifts[0].matrix, drifts[0].statement) == (
         "sm120",
         True,
@@ -40,21 +41,20 @@ def test_a_trap_behind_the_selector_is_no_disagreement(make_matrix):
         row("trap", {"backend": "A"}, "trap", layer="constructor"),
         row("late", {"backend": "B"}, "refused", layer="forward"),
     ]
-    assert compare(make_matrix(rows), "0.33.0", [cell("1"), cell("1", backend="B")]) == (2, [])
+    assert compare(make_matrix(rows), "0.33.0", [cell("1"), cell("1", backend="B")]) == Comparison(2, (), {})
 
 
-def test_a_cell_without_a_rule_is_listed_as_unknown(make_matrix):
-    _, drifts = compare(make_matrix([]), "0.33.0", [cell("0")])
-    assert [item.matrix for item in drifts] == ["unknown"]
+def test_a_cell_without_a_rule_is_counted_and_is_no_disagreement(make_matrix):
+    assert compare(make_matrix([]), "0.33.0", [cell("0"), cell("1")]) == Comparison(0, (), {"A": 2})
 
 
 def test_a_cell_that_the_engine_could_not_judge_is_not_compared(make_matrix):
-    assert compare(make_matrix([]), "0.33.0", [cell("")]) == (0, [])
+    assert compare(make_matrix([]), "0.33.0", [cell("")]) == Comparison(0, (), {})
 
 
 def test_the_latent_record_is_asked_as_mla(make_matrix):
     rows = [row("mla", {"backend": "A", "mla": True}), row("dense", {"backend": "A", "mla": False}, "refused")]
-    assert compare(make_matrix(rows), "0.33.0", [cell("1", head_size="576"), cell("0")]) == (2, [])
+    assert compare(make_matrix(rows), "0.33.0", [cell("1", head_size="576"), cell("0")]) == Comparison(2, (), {})
 
 
 def fake_python(tmp_path, body: str) -> str:
