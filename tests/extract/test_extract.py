@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import toy
 from click.testing import CliRunner
 
 from nvdash.cli.matrix_extract import command, named_source
@@ -15,6 +14,7 @@ from nvdash.extract import extract
 from nvdash.extract.fetch import fetch
 from nvdash.extract.source import ExtractError
 from nvdash.readers.yaml_rows import read_rows, read_yaml
+from tests.extract import toy
 
 ROOT = Path(__file__).parents[2]
 NEWER = toy.CACHE.replace('"nvfp4"]', '"nvfp4", "nvfp4_4over6"]')

@@ -4,13 +4,13 @@ import ast
 from pathlib import Path
 
 import pytest
-import toy
 
 from nvdash.extract.assumptions import Assumptions
 from nvdash.extract.context import Cell, axes_of
 from nvdash.extract.interp import Interpreter
 from nvdash.extract.source import Tree
 from nvdash.extract.values import Bound, ClassRef, EnumMember, FunctionRef, Instance, Unknown
+from tests.extract import toy
 
 
 def interpreter(tmp_path: Path, source: str, havoc: bool = False) -> tuple[Interpreter, object]:

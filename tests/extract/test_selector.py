@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import toy
 
 from nvdash.extract.condense import Condenser
 from nvdash.extract.constructors import decode_context, guards
@@ -13,6 +12,7 @@ from nvdash.extract.selector import Selector
 from nvdash.extract.source import ExtractError, Tree
 from nvdash.extract.statements import Reading, thawed
 from nvdash.extract.sweep import Backend, cache_dtypes, candidate_names, sweep
+from tests.extract import toy
 
 FAST_FILE = "vllm/v1/attention/backends/fast.py"
 

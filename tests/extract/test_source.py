@@ -1,10 +1,10 @@
 """Source trees: what is found, and how a broken one is refused."""
 
 import pytest
-import toy
 
 from nvdash.extract.locate import require
 from nvdash.extract.source import ExtractError, Tree
+from tests.extract import toy
 
 
 def test_a_folder_without_the_package_is_refused(tmp_path):

@@ -1,7 +1,6 @@
 """The weights stage, the CMake lists, the defaults and the meaning of `auto`, on small releases of our own."""
 
 import pytest
-import toy
 
 from nvdash.extract import weights
 from nvdash.extract.compiled_ops import fp4_built
@@ -12,6 +11,7 @@ from nvdash.extract.selector import Selector
 from nvdash.extract.source import Tree
 from nvdash.extract.statements import Reading, thawed
 from nvdash.extract.values import Unknown
+from tests.extract import toy
 
 KERNELS = """
     from vllm.platforms import current_platform
