@@ -213,6 +213,9 @@ def sentence(rows: list[Row], name: str) -> str:
         return f"Not explained: {', '.join(bare)} of {name}; {len(decided) - len(off)} of {len(decided)} agree."
     if off:
         return f"{len(decided) - len(off)} of {len(decided)} numbers of {name} agree; the others have a named cause."
+    causes = dict.fromkeys(row.cause for row in decided if row.cause)
+    if causes:
+        return f"The printed numbers of {name} agree only with this explanation: {'; '.join(causes)}."
     return f"Consistent: every printed number of {name} lies inside its predicted interval."
 
 

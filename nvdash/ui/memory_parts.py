@@ -242,32 +242,28 @@ def from_log(chosen: Selection) -> None:
     with uploads.saved([file]) as paths:
         question = {"model": chosen.model, "framework": chosen.framework, "log": str(paths[0])}
         answer = components.asking(cached.ask_fresh, "memory", question)
-    rows = [
-        {
-            "Number": components.plain(row["name"]),
-            "Predicted": components.plain(row["predicted"]),
-            "Printed": components.plain(row["printed"]),
-            "Result": components.plain(row["result"]),
-            "Cause": components.plain(row["cause"]) or "—",
-        }
-        for row in log_rows(answer)
-    ]
-    components.table(rows, "Predicted against printed")
+    components.answer("info", components.plain(answer["sentence"]))
+    components.table([log_row(row) for row in answer["predicted_against_printed"]], "Predicted against printed")
 
 
-def log_rows(answer: Answer) -> list[Answer]:
-    """Each number of the log beside its replay."""
-    words = {True: "consistent", False: "differs", None: "cannot be compared"}
-    return [
-        {
-            "name": row.get("key") or row.get("name"),
-            "predicted": row.get("predicted"),
-            "printed": row.get("printed"),
-            "result": words[row["consistent"]],
-            "cause": row.get("cause"),
-        }
-        for row in answer["predicted_against_printed"]
-    ]
+def log_row(row: Answer) -> Answer:
+    """One number of the log beside its replay."""
+    words = {True: "✓ consistent", False: "✕ differs", None: "? cannot be compared"}
+    low, high = row["predicted"] or (None, None)
+    return {
+        "Number": components.plain(row["number"]),
+        "Predicted": components.plain(exact(low) if low == high else f"{exact(low)} to {exact(high)}"),
+        "Printed": components.plain(exact(row["printed"])),
+        "Result": words[row["consistent"]],
+        "Cause": components.plain(row["cause"]) or "—",
+    }
+
+
+def exact(value: Any) -> str:
+    """A number of a log with its separators and no digit lost."""
+    if value is None:
+        return "unknown"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 def exports(views: Answer) -> None:

@@ -57,8 +57,9 @@ def test_the_budget_is_measured_where_the_log_prints_it(tmp_path):
 
 
 def test_twice_the_tokens_are_silent_fp8(tmp_path):
-    rows = rows_of(memory({"log": log(tmp_path, 327_680)}))
-    assert rows["kv_tokens"]["cause"] == "silent fp8: only one byte per value fits"
+    answer = memory({"log": log(tmp_path, 327_680)})
+    assert rows_of(answer)["kv_tokens"]["cause"] == "silent fp8: only one byte per value fits"
+    assert answer["sentence"].endswith("agree only with this explanation: silent fp8: only one byte per value fits.")
 
 
 def test_fewer_tokens_are_another_rank(tmp_path):

@@ -62,3 +62,15 @@ def upload(app: AppTest, *files: tuple[str, bytes]) -> AppTest:
 def seed(name: str) -> tuple[str, bytes]:
     """One of our own result files, as a browser would send it."""
     return name, (SEED / name).read_bytes()
+
+
+def start_log(tokens: int) -> str:
+    """A start-up log as vLLM 0.11 words it: 20 GiB for the cache of Llama-3.1-8B, and the tokens that it prints."""
+    return f"""\
+INFO 11-20 10:00:00 [core.py:58] Initializing a V1 LLM engine (v0.11.0) with config: \
+model='meta-llama/Llama-3.1-8B-Instruct', max_seq_len=8192, tensor_parallel_size=1, kv_cache_dtype=auto
+INFO 11-20 10:00:09 [gpu_model_runner.py:2653] Model loading took 14.9889 GiB and 5.1 seconds
+INFO 11-20 10:00:19 [gpu_worker.py:298] Available KV cache memory: 20.00 GiB
+INFO 11-20 10:00:19 [kv_cache_utils.py:1087] GPU KV cache size: {tokens:,} tokens
+INFO 11-20 10:00:19 [kv_cache_utils.py:1091] Maximum concurrency for 8,192 tokens per request: {tokens / 8192:.2f}x
+"""

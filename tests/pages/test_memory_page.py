@@ -1,6 +1,6 @@
 """Memory: what is fixed, what grows, with the reader's own numbers."""
 
-from tests.pages.reading import chart_alts, table, text, visit
+from tests.pages.reading import chart_alts, press, start_log, table, text, visit
 
 LLAMA_70B = {
     "model": "meta-llama/Llama-3.1-70B-Instruct",
@@ -80,3 +80,33 @@ def test_the_utilisation_changes_the_pool_and_the_command(app):
     visit(app, "Memory", memory_fraction="0.5")
     assert "0.50 of total memory" in text(app) or "0.5" in app.code[-1].value
     assert "--gpu-memory-utilization 0.5" in app.code[-1].value
+
+
+def compared(app, tokens):
+    """The numbers of a start-up log beside their replay."""
+    visit(app, "Memory")
+    log = ("server.log", start_log(tokens).encode(), "text/plain")
+    app.file_uploader(key="memory_log_file").set_value(log)
+    press(app, "Compare with this log")
+    return table(app, "Number", "Predicted", "Printed", "Result", "Cause").set_index("Number")
+
+
+def test_a_log_that_agrees_is_called_consistent(app):
+    # 20 GiB / (131,072 B per token x 16) = 10,240 blocks = 163,840 tokens; "20.00" stands for 19.995 to 20.005 GiB
+    rows = compared(app, 163_840)
+    assert rows.loc[r"kv\_tokens", "Predicted"] == "163,792 to 163,872"
+    assert rows.loc[r"kv\_tokens", "Printed"] == "163,840"
+    assert rows.loc[r"kv\_tokens", "Result"] == "✓ consistent"
+
+
+def test_a_log_that_says_another_number_is_told_why(app):
+    rows = compared(app, 327_680)  # twice the tokens in the same bytes: FP8 was stored
+    assert "silent fp8" in rows.loc[r"kv\_tokens", "Cause"]
+    assert any("agree only with this explanation" in line.value for line in app.info)
+
+
+def test_no_log_is_asked_for_and_not_an_error(app):
+    visit(app, "Memory")
+    press(app, "Compare with this log")
+    assert "Choose a log file first." in [line.value for line in app.info]
+    assert not app.error
