@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nvdash.extract.compact import statements
@@ -97,6 +97,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_whatever_is_written_reads_back_as_itself(value):
     text = f"key: {flow(value)}\n"
