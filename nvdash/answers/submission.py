@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nvdash.answers.envelope import envelope
+from nvdash.answers.mapping import tables
 from nvdash.answers.seed import load_once
 from nvdash.answers.upload import Upload, read_upload
 from nvdash.errors import Problems, UsageError
@@ -24,21 +25,32 @@ COMPARED = (
 
 
 def preview(
-    paths: Sequence[Path], typed_text: Mapping[str, str] | None = None, sibling: Path | None = None
+    paths: Sequence[Path],
+    typed_text: Mapping[str, str] | None = None,
+    *,
+    sibling: Path | None = None,
+    mapping: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What a submission would do: files recognised, each run beside the nearest stored one, gaps; stores nothing."""
     load_once()
-    upload = read_upload(paths, typed_text or {}, sibling)
-    question = {"files": [Path(path).name for path in paths], "set": dict(typed_text or {})}
+    upload = read_upload(paths, typed_text or {}, sibling, mapping)
     return envelope(
         "preview",
-        question,
+        _question(paths, typed_text, mapping),
         files=[_file_row(reading) for reading in upload.readings] + [_smoke_row(*pair) for pair in upload.smoke],
         runs=[_beside(run, upload.typed) for run in upload.new],
         missing=_gaps(upload),
         warnings=_warnings(upload),
+        tables=tables(upload.readings),
         can_submit=bool(upload.new or upload.smoke),
     )
+
+
+def _question(
+    paths: Sequence[Path], typed_text: Mapping[str, str] | None, mapping: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """The submission as an answer repeats it."""
+    return {"files": [Path(path).name for path in paths], "set": dict(typed_text or {}), "map": dict(mapping or {})}
 
 
 def _file_row(reading: FileReading) -> dict[str, Any]:
@@ -131,10 +143,11 @@ def submit(
     typed_text: Mapping[str, str] | None = None,
     *,
     sibling: Path | None = None,
+    mapping: Mapping[str, str] | None = None,
     leave_out_refused: bool = False,
 ) -> dict[str, Any]:
     """Store the runs of these files once; typed fields become a revision; a refused file stops it unless left out."""
-    upload = read_upload(paths, typed_text or {}, sibling)
+    upload = read_upload(paths, typed_text or {}, sibling, mapping)
     errors = [reading.error for reading in upload.refused if reading.error]
     if errors and not leave_out_refused:
         raise Problems(errors[0].where, errors)
@@ -145,7 +158,7 @@ def submit(
     added, known = change.smoke
     return envelope(
         "submit",
-        {"files": [Path(path).name for path in paths], "set": dict(typed_text or {})},
+        _question(paths, typed_text, mapping),
         run_ids=[shown(run) for run in dict.fromkeys(run.run_id for run in upload.new)],
         added=[shown(run) for run in change.runs.added],
         duplicates=[shown(run) for run in change.runs.duplicates],

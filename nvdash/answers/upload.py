@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from nvdash.answers.mapping import read_tables
 from nvdash.answers.names import looked_up
 from nvdash.errors import NvdashError
 from nvdash.readers.bundle import Bundle, FileReading, combine, read_file
@@ -40,8 +41,13 @@ class Upload:
         return [reading for reading in self.readings if reading.error]
 
 
-def read_upload(paths: Sequence[Path], typed_text: Mapping[str, str], sibling: Path | None = None) -> Upload:
-    """Read files of one run; typed fields are checked here, nothing is stored."""
+def read_upload(
+    paths: Sequence[Path],
+    typed_text: Mapping[str, str],
+    sibling: Path | None = None,
+    mapping: Mapping[str, str] | None = None,
+) -> Upload:
+    """Read files of one run; typed fields are checked and tables mapped here, nothing is stored."""
     said = {name: value for name, text in typed_text.items() if (value := typed(name, text)) is not None}
     readings, reports = [], []
     for path in dict.fromkeys(paths):
@@ -52,6 +58,7 @@ def read_upload(paths: Sequence[Path], typed_text: Mapping[str, str], sibling: P
                 readings.append(FileReading(str(path), error=error))
         else:
             readings.append(read_file(path))
+    readings = read_tables(readings, mapping or {})
     bundle = combine(readings)
     new = tuple(_new_runs(readings, bundle, *_cache_facts(readings, bundle, sibling)))
     _refuse_overwriting(new, said)

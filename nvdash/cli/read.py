@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from nvdash.cli.mapping import mapped, mapping_flag
 from nvdash.cli.output import Outcome, answers_json
 
 
@@ -14,12 +15,13 @@ from nvdash.cli.output import Outcome, answers_json
 @click.option(
     "--sibling", type=click.Path(path_type=Path), help="The same model with a known cache, or its config.json."
 )
+@mapping_flag
 @answers_json
-def command(files: tuple[Path, ...], sibling: Path | None) -> Outcome:
+def command(files: tuple[Path, ...], sibling: Path | None, mapping: tuple[str, ...]) -> Outcome:
     """What do these files say: benchmark results, evaluations, server logs, scrapes, kernel traces."""
     from nvdash.answers.read import read
 
-    answer = read(files, sibling)
+    answer = read(files, sibling, mapped(mapping))
     return answer, 2 if any("error" in item for item in answer) else 0, lines
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from nvdash.cli.figures import figure
+from nvdash.cli.mapping import mapped, mapping_flag
 from nvdash.cli.output import Outcome, answers_json
 from nvdash.errors import UsageError
 
@@ -26,18 +27,23 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--set", "typed", multiple=True, metavar="KEY=VALUE", help="What no file states; unknown is an answer.")
 @click.option("--sibling", type=click.Path(path_type=Path), help="Same model with a 16-bit cache, or its config.json.")
+@mapping_flag
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, beside the nearest run; store nothing.")
 @answers_json
-def command(files: tuple[Path, ...], typed: tuple[str, ...], sibling: Path | None, dry_run: bool) -> Outcome:
+def command(
+    files: tuple[Path, ...], typed: tuple[str, ...], sibling: Path | None, mapping: tuple[str, ...], dry_run: bool
+) -> Outcome:
     """Store the runs of these files, all of one run or server; submitting twice adds nothing.
 
     Prompts, generated texts, keys, host names and absolute paths are never stored.
     """
     from nvdash.answers import submission
 
+    columns = mapped(mapping)
     if dry_run:
-        return submission.preview(files, pairs(typed), sibling), 0, preview_lines
-    return submission.submit(files, pairs(typed), sibling=sibling), 0, lines
+        answer = submission.preview(files, pairs(typed), sibling=sibling, mapping=columns)
+        return answer, 0, preview_lines
+    return submission.submit(files, pairs(typed), sibling=sibling, mapping=columns), 0, lines
 
 
 def lines(answer: Mapping[str, Any]) -> Iterable[str]:

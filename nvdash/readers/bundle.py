@@ -83,7 +83,7 @@ def _read(source: Source) -> tuple[JsonFormat | TextFormat, Reading]:
             return found
     entry = text_format(head)
     if entry is None:
-        raise unrecognised(source.name, head)
+        raise Unrecognised(source.name, head)
     return entry, _reader(entry.reader)(source)
 
 
@@ -97,7 +97,7 @@ def _read_json(source: Source, head: str) -> tuple[JsonFormat, Reading] | None:
     records = _records(source.name, documents(source, {b"traceEvents": kernels.take}))
     entry = json_format(records[0]) if records else None
     if entry is None:
-        raise unrecognised(source.name, "")
+        raise Unrecognised(source.name, "")
     reading: Reading = _reader(entry.reader)(records, source.name)
     return entry, kernels.added_to(reading) if kernels.used else reading
 
@@ -127,12 +127,15 @@ def _reader(path: str) -> Callable[..., Reading]:
     return reader
 
 
-def unrecognised(where: str, head: str) -> FileRefused:
-    """The refusal of a file in no known format; a table can still be mapped column by column."""
-    rows = [line for line in head.splitlines()[:3] if line.count(",") >= 1]
-    is_table = len(rows) >= 2 and rows[0].count(",") == rows[1].count(",")
-    offer = "name its columns on the Submit page; " if is_table else ""
-    return FileRefused(where, "a format that is understood", "found none", f"{offer}understood: {'; '.join(titles())}")
+class Unrecognised(FileRefused):
+    """A file in no known format; a table among them can still be mapped column by column."""
+
+    def __init__(self, where: str, head: str) -> None:
+        rows = [line for line in head.splitlines()[:3] if line.count(",") >= 1]
+        self.is_table = len(rows) >= 2 and rows[0].count(",") == rows[1].count(",")
+        offer = "say what its columns hold, on the Submit page or with --map; " if self.is_table else ""
+        hint = f"{offer}understood: {'; '.join(titles())}"
+        super().__init__(where, "a format that is understood", "found none", hint)
 
 
 @dataclass(frozen=True, slots=True)

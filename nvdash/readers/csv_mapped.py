@@ -3,7 +3,8 @@
 Nothing is guessed: a column that is not mapped is not read, and a unit is taken from the mapping alone.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from nvdash.readers.csv_rows import csv_rows
 from nvdash.readers.fields import FIELDS
 from nvdash.readers.missing import missing
 from nvdash.readers.plausibility import remarks
-from nvdash.readers.record import to_number
+from nvdash.readers.record import Remark, to_number
 from nvdash.readers.results.common import measured_runs
 from nvdash.readers.source import FileRefused, Source, open_source
 
+FORMAT = "csv-mapped"
 TO_FIELD_UNIT = {
     ("s", "ms"): 1000.0,
     ("us", "ms"): 1e-3,
@@ -29,6 +31,8 @@ TO_FIELD_UNIT = {
     ("%", ""): 0.01,
 }
 """Factors from the unit of a column to the unit of a field."""
+NUMBERS = frozenset({"count", "measure", "signed", "ratio"})
+"""Kinds of fields that hold nothing but a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +48,52 @@ class Mapped:
                 f"mapping to {self.field}", "a field of a run", "no such field", did_you_mean(self.field, FIELDS)
             )
         if self.factor is None:
-            known = sorted(given for given, wanted in TO_FIELD_UNIT if wanted == FIELDS[self.field].unit)
-            expected = f"a unit that becomes {FIELDS[self.field].unit or 'a plain number'}"
-            raise UsageError(f"mapping to {self.field}", expected, f"found {self.unit}", f"known: {', '.join(known)}")
+            own, *others = units_of(self.field)
+            known = f"known: {', '.join(filter(None, [own, *others])) or 'none, it has no unit'}"
+            expected = f"a unit that becomes {own or 'a plain value'}"
+            raise UsageError(f"mapping to {self.field}", expected, f"found {self.unit}", known)
+
+    @classmethod
+    def parse(cls, text: str) -> "Mapped":
+        """A field and a unit as they are written: `FIELD` or `FIELD:UNIT`."""
+        field, colon, unit = text.strip().partition(":")
+        return cls(field.strip(), unit.strip() if colon else None)
 
     @property
     def factor(self) -> float | None:
         """The factor to the unit of the field, None where there is none."""
         own = FIELDS[self.field].unit
-        return 1.0 if self.unit in (None, own) else TO_FIELD_UNIT.get((self.unit or "", own))
+        if self.unit is None or self.unit == own:
+            return 1.0
+        return TO_FIELD_UNIT[self.unit, own] if self.unit in units_of(self.field) else None
 
     def value(self, text: str) -> Any:
         """The value of one cell."""
-        number = to_number(text)
-        return text or None if number is None or self.factor == 1.0 else number * (self.factor or 1.0)
+        if FIELDS[self.field].kind not in NUMBERS:
+            return text or None
+        number = number_of(text)
+        return number if number is None or self.factor == 1.0 else number * (self.factor or 1.0)
+
+
+def number_of(text: str) -> float | int | None:
+    """The number of a cell; "NaN" is how tables write that there is none."""
+    number = to_number(text)
+    return None if number is None or math.isnan(number) else number
+
+
+def units_of(field: str) -> tuple[str, ...]:
+    """The units a column may have for this field, its own first."""
+    own = FIELDS[field].unit
+    others = [given for given, wanted in TO_FIELD_UNIT if wanted == own and (own or FIELDS[field].kind == "ratio")]
+    return (own, *others)
 
 
 def preview(path: Path, rows: int = 5) -> tuple[list[str], list[list[str]]]:
     """The header and the first rows of a table, to choose from."""
     with open_source(path) as source:
         table = csv_rows(source)
-        return next(table, []), [row for row, _ in zip(table, range(rows), strict=False)]
+        header = [name.strip() for name in next(table, [])]
+        return header, [row for row, _ in zip(filter(any, table), range(rows), strict=False)]
 
 
 def read_csv_mapped(
@@ -73,23 +102,47 @@ def read_csv_mapped(
     """The runs of a table by this mapping; `constants` are fields that hold for every row."""
     try:
         with open_source(path) as source:
-            values = list(_values(source, mapping, constants or {}))
-            runs, warnings = measured_runs(source.name, values)
+            rows = list(_rows(source, mapping))
+            runs, warnings = measured_runs(source.name, (_values(row, mapping, constants or {}) for row in rows))
     except NvdashError as error:
-        return FileReading(str(path), error=error)
-    found = (*warnings, *remarks(runs, ()))
-    return FileReading(str(path), "csv-mapped", runs, warnings=found, missing=missing("serving", runs, (), {}))
+        return FileReading(str(path), FORMAT, error=error)
+    found = (*_no_numbers(rows, mapping), *warnings, *remarks(runs, ()))
+    return FileReading(str(path), FORMAT, runs, warnings=found, missing=missing("serving", runs, (), {}))
 
 
-def _values(source: Source, mapping: Mapping[str, Mapped], constants: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows(source: Source, mapping: Mapping[str, Mapped]) -> Iterator[dict[str, str]]:
+    """The mapped cells of every row, by column."""
     table = csv_rows(source)
     header = [name.strip() for name in next(table, [])]
+    _refuse_odd_mapping(source.name, header, mapping)
+    places = {column: header.index(column) for column in mapping}
+    for row in filter(any, table):
+        yield {column: row[place].strip() for column, place in places.items() if place < len(row)}
+
+
+def _refuse_odd_mapping(where: str, header: list[str], mapping: Mapping[str, Mapped]) -> None:
     absent = sorted(set(mapping) - set(header))
     if absent:
-        raise FileRefused(
-            source.name, "the mapped columns", f"found no {', '.join(absent)}", did_you_mean(absent[0], header)
-        )
-    places = {header.index(column): mapped for column, mapped in mapping.items()}
-    for row in filter(any, table):
-        cells = {mapped.field: mapped.value(row[place].strip()) for place, mapped in places.items() if place < len(row)}
-        yield {"kind": "serving", **constants, **cells}
+        raise FileRefused(where, "the mapped columns", f"found no {', '.join(absent)}", did_you_mean(absent[0], header))
+    taken: dict[str, str] = {}
+    for column, mapped in mapping.items():
+        other = taken.setdefault(mapped.field, column)
+        if other != column:
+            found = f"{other} and {column} are both {mapped.field}"
+            raise FileRefused(where, "one column for a field", found, "leave one of them out")
+
+
+def _values(row: Mapping[str, str], mapping: Mapping[str, Mapped], constants: Mapping[str, Any]) -> dict[str, Any]:
+    cells = {mapping[column].field: mapping[column].value(text) for column, text in row.items()}
+    return {"kind": "serving", **constants, **cells}
+
+
+def _no_numbers(rows: Sequence[Mapping[str, str]], mapping: Mapping[str, Mapped]) -> Iterator[Remark]:
+    """Columns with texts where their field holds a number: those cells are unknown."""
+    for column, mapped in mapping.items():
+        if FIELDS[mapped.field].kind not in NUMBERS:
+            continue
+        odd = [text for row in rows if (text := row.get(column)) and number_of(text) is None]
+        if odd:
+            such = f"{column}: {len(odd)} of {len(rows)} cells hold no number (such as {odd[0][:40]!r})"
+            yield Remark("no_number", f"{such}, taken as unknown")

@@ -108,3 +108,38 @@ def test_a_purge_asks_first():
     run_id = answer("submit", BENCH)[0]["added"][0]
     assert run("store", "purge", run_id, "--reason", "x").exit_code == 1
     assert answer("runs")[0]["run_ids"] == [run_id]
+
+
+TABLE = "rate=1,TTFT (s)\n4,0.25\n"
+
+
+def test_columns_of_an_unknown_table_are_named_on_the_command_line(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    refused, code = answer("read", str(path))
+    assert (code, "--map" in refused[0]["error"]["hint"]) == (2, True)
+    columns = ("--map", "TTFT (s)=ttft_mean_ms:s", "--map", "rate=1=request_rate_rps")
+    shown, code = answer("read", str(path), *columns)
+    assert (code, shown[0]["runs"][0]["ttft_mean_ms"], shown[0]["runs"][0]["request_rate_rps"]) == (0, 250.0, 4)
+    assert "Nothing was stored." in run("submit", str(path), *columns, "--dry-run").stdout
+    stored, code = answer("submit", str(path), *columns)
+    assert (code, len(stored["added"])) == (0, 1)
+    assert stored["question"]["map"] == {"TTFT (s)": "ttft_mean_ms:s", "rate=1": "request_rate_rps"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("rate=1=",), "COLUMN=FIELD"),
+        (("ttft_mean_ms",), "COLUMN=FIELD"),
+        (("rate=1=ttft_mean_ms:GiB",), "a unit that becomes ms"),
+        (("rate=1=ttft_mean",), "ttft_mean_ms"),
+        (("rate=1=tp", "rate=1=pp"), "each column once"),
+    ],
+)
+def test_a_mapping_that_cannot_be_meant_is_refused(tmp_path, words, says):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    done = run("read", str(path), *(part for word in words for part in ("--map", word)))
+    assert done.exit_code == 2
+    assert says in done.stderr

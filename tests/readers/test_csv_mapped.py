@@ -44,8 +44,33 @@ def test_a_mapping_to_no_field_names_the_nearest_one():
 
 
 def test_a_unit_that_the_field_cannot_have_is_refused():
-    with pytest.raises(UsageError, match="known: ns, s, us"):
+    with pytest.raises(UsageError, match="known: ms, s, us, ns"):
         Mapped("ttft_mean_ms", "GiB")
+
+
+def test_per_cent_is_a_unit_of_shares_alone():
+    assert Mapped("prefix_hit_rate", "%").value("37.5") == 0.375
+    with pytest.raises(UsageError, match="none, it has no unit"):
+        Mapped("model", "%")
+
+
+def test_a_mapping_is_written_as_field_and_unit():
+    assert Mapped.parse("ttft_mean_ms:s") == Mapped("ttft_mean_ms", "s")
+    assert Mapped.parse(" output_tok_s ") == Mapped("output_tok_s")
+
+
+def test_two_columns_cannot_be_one_field(table):
+    error = read_csv_mapped(table, {"ISL": Mapped("isl_target"), "OSL": Mapped("isl_target")}).error
+    assert error is not None and error.found == "ISL and OSL are both isl_target"
+
+
+@pytest.mark.parametrize("written", ["n/a", "NaN"])
+def test_cells_without_a_number_are_unknown_and_counted(tmp_path, written):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE.replace("0.25", written))
+    reading = read_csv_mapped(path, MAPPING)
+    assert [run.get("ttft_mean_ms") for run in reading.runs] == [None, 1500.0]
+    assert reading.warnings[0].text == f"TTFT: 1 of 2 cells hold no number (such as '{written}'), taken as unknown"
 
 
 def test_a_column_that_is_not_there_is_named(table):
