@@ -29,6 +29,7 @@ PLACES = {
     "published": ("nvdash.answers.results", "published"),
     "runs": ("nvdash.answers.results", "runs"),
     "preview": ("nvdash.answers.submission", "preview"),
+    "column_targets": ("nvdash.answers.mapping", "targets"),
     "submit": ("nvdash.answers.submission", "submit"),
     "undo": ("nvdash.answers.submission", "undo"),
 }

@@ -134,6 +134,11 @@ def field_options(field: str) -> tuple[str, ...]:
     return _field_options(field, matrix_digest())
 
 
+def column_targets() -> dict[str, str]:
+    """What a column of a table can be mapped to, and how a form calls it."""
+    return dict(ask_fresh("column_targets"))
+
+
 def systems() -> list[dict[str, Any]]:
     """Which models and GPUs have runs in the store."""
     return _systems(store_revision())

@@ -1,12 +1,13 @@
 """What the Submit page is made of: recognise, preview beside stored runs, ask for gaps, store, undo."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from nvdash.answers.words import VERDICTS, figure
 from nvdash.errors import NvdashError
-from nvdash.ui import cached, components, selection, uploads
+from nvdash.ui import cached, components, mapping_parts, selection, uploads
 
 MAX_FILE_MB = 200
 UNKNOWN = "I do not know"
@@ -30,14 +31,14 @@ def before_upload() -> None:
     st.caption("Never stored: prompts, generated texts, keys, host names, absolute paths.")
 
 
-def preview_of(files: list[Any], typed: dict[str, str]) -> Answer:
-    """What these files say; kept for the session as long as files and typed fields stay the same."""
-    key = (tuple(file.file_id for file in files), tuple(sorted(typed.items())), cached.store_revision())
+def preview_of(files: list[Any], mapping: Mapping[str, str]) -> Answer:
+    """What these files say; kept for the session as long as files, mapping and store stay the same."""
+    key = (mapping_parts.ids(files), tuple(sorted(mapping.items())), cached.store_revision())
     known = selection.recall("preview")
     if known and known[0] == key:
         return dict(known[1])
     with st.status("Reading your files", expanded=False) as status, uploads.saved(files) as paths:
-        answer = components.asking(cached.ask_fresh, "preview", paths, typed)
+        answer = components.asking(cached.ask_fresh, "preview", paths, mapping=mapping)
         status.update(label="Files are read", state="complete")
     selection.keep("preview", (key, answer))
     return dict(answer)
@@ -167,11 +168,11 @@ def field(gap: Answer) -> str | None:
     return st.text_input(gap["label"], key=key, placeholder="Not in any file")
 
 
-def store(files: list[Any], typed: dict[str, str]) -> None:
+def store(files: list[Any], typed: dict[str, str], mapping: Mapping[str, str]) -> None:
     """Store the runs and remember them, so that they can be undone in this session."""
     try:
         with st.spinner("Storing"), uploads.saved(files) as paths:
-            answer = cached.ask_fresh("submit", paths, typed, leave_out_refused=True)
+            answer = cached.ask_fresh("submit", paths, typed, mapping=mapping, leave_out_refused=True)
     except NvdashError as error:
         components.show_error(error)
         return

@@ -89,4 +89,5 @@ def test_every_target_of_a_column_says_its_unit():
     assert found["ttft_mean_ms:s"] == "Time to first token, mean, s"
     assert found["ttft_mean_ms:ms"] == "Time to first token, mean, ms"
     assert found["prefix_hit_rate:%"] == "Prefix cache hit rate, %"
+    assert len(set(found.values())) == len(found)
     assert found["model"] == "Model (Hugging Face id)"

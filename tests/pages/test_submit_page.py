@@ -109,3 +109,46 @@ def test_markdown_in_a_file_is_text_and_never_a_link(app):
     assert "[click](http" not in text(app)
     press(app, "Submit run")
     assert "[click](http" not in text(app)
+
+
+TABLE = ("table.csv", b"ISL,Throughput,TTFT (s),<b>note</b>\n1024,3575.5,0.25,[x](http://x.example)\n2048,3544.5,1.5,\n")
+
+
+def test_a_table_in_no_known_format_is_mapped_column_by_column_and_stored(app):
+    uploaded(app, TABLE)
+    assert "This table is in no known format." in text(app)
+    boxes = [app.main.selectbox(key=f"submit_column_0_{place}") for place in range(4)]
+    assert [box.value for box in boxes] == ["Leave out"] * 4
+    boxes[0].select("isl_target:tokens")
+    boxes[1].select("output_tok_s:tokens/s")
+    boxes[2].select("ttft_mean_ms:s")
+    press(app, "Read these columns")
+    assert table(app, "File", "Format")["Format"].iloc[0] == "csv-mapped"
+    metrics = table(app, "Metric", "This upload").set_index("Metric")
+    assert metrics.loc["Time to first token, mean", "This upload"] == "250"
+    press(app, "Submit run")
+    assert app.success[0].value.startswith("✓ Stored as run ")
+    assert results.runs()["total"] == 2
+
+
+def test_a_column_that_is_named_like_a_field_is_suggested_in_the_unit_of_the_field(app):
+    uploaded(app, ("table.csv", b"ttft_mean_ms,other\n250,1\n"))
+    assert app.main.selectbox(key="submit_column_0_0").value == "ttft_mean_ms:ms"
+    assert app.main.selectbox(key="submit_column_0_1").value == "Leave out"
+
+
+def test_two_columns_for_one_field_are_refused_and_can_be_chosen_again(app):
+    uploaded(app, TABLE)
+    for place in (0, 1):
+        app.main.selectbox(key=f"submit_column_0_{place}").select("isl_target:tokens")
+    press(app, "Read these columns")
+    assert any("ISL and Throughput are both isl" in line.value for line in app.warning)
+    app.main.selectbox(key="submit_column_0_1").select("Leave out")
+    press(app, "Read these columns")
+    assert table(app, "File", "Format")["Format"].iloc[0] == "csv-mapped"
+
+
+def test_names_and_cells_of_a_table_are_text(app):
+    uploaded(app, TABLE)
+    assert "](http" not in text(app)
+    assert app.main.selectbox(key="submit_column_0_3").label == r"\<b\>note\</b\>"
