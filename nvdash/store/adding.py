@@ -1,6 +1,7 @@
 """Adding runs: validated, deduplicated by what was measured, in one transaction."""
 
 import json
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,23 +82,23 @@ def add(runs: Iterable[NewRun], path: Path | None = None, *, bring_back: bool = 
         if not staged.order:
             return Added((), (), ())
         with writing(path) as connection:
-            for name in staged.tables:
-                connection.execute(f"CREATE TEMP TABLE staged_{name} AS {_select(Path(folder), name)}")
-            return merge(connection, staged.tables, staged.order, staged.repeated, bring_back=bring_back)
+            for name, columns in staged.columns.items():
+                connection.execute(f"CREATE TEMP TABLE staged_{name} AS {_select(Path(folder), name, columns)}")
+            return merge(connection, staged.columns, staged.order, staged.repeated, bring_back=bring_back)
 
 
 @dataclass(slots=True)
 class _Staged:
-    """The files of one submission on their way in: run ids in order, repeats, and the tables that have rows."""
+    """The files of one submission on their way in: run ids in order, repeats, and per table the columns with values."""
 
     order: dict[str, None]
     repeated: dict[str, None]
-    tables: set[str]
+    columns: dict[str, set[str]]
 
 
 def _write_staged(runs: Iterable[NewRun], folder: Path) -> _Staged:
     """Write the rows of every table as JSON lines: the one bulk path DuckDB reads fast without another library."""
-    staged = _Staged({}, {}, set())
+    staged = _Staged({}, {}, defaultdict(set))
     files = {name: (folder / f"{name}.jsonl").open("w", encoding="utf-8") for name in ("runs", *SIDE_TABLES)}
     now = utc_now().isoformat()
     try:
@@ -108,7 +109,7 @@ def _write_staged(runs: Iterable[NewRun], folder: Path) -> _Staged:
             staged.order[run.run_id] = None
             for name, row in _rows(run, now):
                 files[name].write(_encode(row) + "\n")
-                staged.tables.add(name)
+                staged.columns[name].update(row)
     finally:
         for file in files.values():
             file.close()
@@ -170,12 +171,12 @@ def merge(
     return Added(new, tuple(run_id for run_id in order if run_id in old or run_id in repeated), back)
 
 
-def _select(folder: Path, name: str) -> str:
-    """The staged rows of a table, typed by column."""
+def _select(folder: Path, name: str, columns: Container[str]) -> str:
+    """The staged rows of a table in these columns, typed."""
     types = SIDE_TABLES.get(name) or {column.name: column.type for column in COLUMNS}
-    columns = ", ".join(f"{column}: '{kind}'" for column, kind in types.items())
+    typed = ", ".join(f"{column}: '{kind}'" for column, kind in types.items() if column in columns)
     file = quoted(folder / f"{name}.jsonl")
-    return f"SELECT * FROM read_json({file}, format='newline_delimited', columns={{{columns}}})"
+    return f"SELECT * FROM read_json({file}, format='newline_delimited', columns={{{typed}}})"
 
 
 def reinstate_row(connection: "DuckDBPyConnection", run_id: str, reason: str) -> None:

@@ -16,16 +16,22 @@ NO_ANSWER = frozenset({"", "unknown", "i do not know", "none given"})
 YES_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
-_NUMBERS = frozenset(name for name, column in BY_NAME.items() if column.type in ("BIGINT", "DOUBLE"))
-_MEASURES = frozenset(name for name, column in BY_NAME.items() if column.type == "DOUBLE")
+def _of(*types: str) -> frozenset[str]:
+    return frozenset(name for name, column in BY_NAME.items() if column.type in types)
+
+
+_NUMBERS = {float: _of("DOUBLE"), int: _of("BIGINT", "DOUBLE"), bool: _of("BOOLEAN")}
+_TEXTS = _of("VARCHAR")
 
 
 def stored(name: str, value: Any) -> Any:
     """The value as its column takes it; a value of another type, size or range is refused."""
     kind = type(value)
-    if ((kind is float and name in _MEASURES) or (kind is int and name in _NUMBERS)) and 0 <= value < WHOLE_LIMIT:
-        return value  # nearly every value of a bulk load
-    return _checked(name, value)
+    if kind is str:
+        plain = name in _TEXTS and len(value) <= TEXT_LIMIT and "\x00" not in value
+    else:
+        plain = name in _NUMBERS.get(kind, ()) and 0 <= value < WHOLE_LIMIT
+    return value if plain else _checked(name, value)
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -62,15 +62,18 @@ def quoted(path: Path) -> str:
 
 
 def version(connection: "duckdb.DuckDBPyConnection", place: Path) -> int:
-    """The schema a store has; 0 when it is empty."""
-    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    if "meta" in tables:
+    """The schema a store has; 0 when it is empty, and a database of something else is refused."""
+    import duckdb
+
+    try:
         rows = connection.execute("SELECT schema_version FROM meta").fetchall()
-        return int(rows[0][0]) if rows else 0
-    if tables:
-        hint, found = "point NVDASH_STORE at a file of its own", ", ".join(sorted(tables)[:3])
-        raise StoreError(str(place), "an empty or a nvdash database", f"found the tables {found}", hint)
-    return 0
+    except (duckdb.CatalogException, duckdb.BinderException) as exc:
+        tables = sorted(name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall())
+        if tables:
+            hint, found = "point NVDASH_STORE at a file of its own", ", ".join(tables[:3])
+            raise StoreError(str(place), "an empty or a nvdash database", f"found the tables {found}", hint) from exc
+        return 0
+    return int(rows[0][0]) if rows else 0
 
 
 def _apply(connection: "duckdb.DuckDBPyConnection", number: int, step: Path) -> None:
