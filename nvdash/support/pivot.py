@@ -151,15 +151,18 @@ def _cell(found: Verdict | None, stage: str | None) -> Cell:
 
 
 def _since(views: _Views, values: Values, cell: Cell, stage: str | None) -> str | None:
-    """Walk back from the asked release while the verdict stays the same."""
+    """The first release of this verdict, walking back over releases nobody read; `≤` where it may be older."""
     releases = views.rules.releases
     here = next((number for number, release in enumerate(releases) if release.name == values["release"]), None)
     if here is None or not releases[here].is_read:
         return None
     first = here
-    while first > 0 and releases[first - 1].is_read:
-        before = views.verdict({**values, "release": releases[first - 1].name})
+    for number in range(here - 1, -1, -1):
+        if not releases[number].is_read:
+            continue
+        before = views.verdict({**values, "release": releases[number].name})
         if _cell(before, stage).verdict != cell.verdict:
-            return releases[first].name
-        first -= 1
-    return f"≤{releases[first].name}"
+            break
+        first = number
+    may_be_older = first == 0 or not releases[first - 1].is_read
+    return f"{'≤' if may_be_older else ''}{releases[first].name}"
