@@ -164,8 +164,16 @@ class Combination:
     """Whether the model has expert layers."""
     model_dtype: str | None = None
     """The model's own 16-bit type, which a cache dtype of `auto` usually means."""
+    tp: int = 1
+    """Tensor parallel size: a selector is asked with the heads of one rank."""
 
     def as_dict(self) -> dict[str, Any]:
         """The combination with its head layout as text, for an answer."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {**values, "heads": str(self.heads) if self.heads else None}
+
+
+def refuse_uneven_heads(query_heads: int | None, tp: int) -> None:
+    """Refuse a tensor parallel size that does not divide the query heads, as every engine does."""
+    if query_heads and query_heads % tp:
+        raise UsageError("--tp", f"a number that divides the {query_heads} query heads", f"got {tp}")

@@ -10,7 +10,7 @@ from typing import Any
 from nvdash.errors import NvdashError, UnknownError, UsageError, did_you_mean
 from nvdash.readers.matrix import Matrix
 from nvdash.support.axes import WIDE
-from nvdash.targets import Checkpoint, Combination, Gpu, HeadLayout, Model
+from nvdash.targets import Checkpoint, Combination, Gpu, HeadLayout, Model, refuse_uneven_heads
 
 DEFAULT_FRAMEWORK = "vllm"
 FLAGS = frozenset(
@@ -49,13 +49,18 @@ def asked(question: Mapping[str, Any], matrix: Matrix) -> Asked:
     notes: list[str] = []
     shapes = _shapes(given, model, notes)
     weights, method, checkpoint = _weights(given, model, framework, matrix, notes)
+    tp = _count(given, "tp", 1)
+    for shape in shapes:
+        refuse_uneven_heads(shape.query_heads, tp)
+    release = str(given.get("release") or _newest(matrix, framework))
+    notes += _unknown_backends(given, framework, release, matrix)
     combination = Combination(
         framework=framework,
-        release=str(given.get("release") or _newest(matrix, framework)),
+        release=release,
         arch=gpu.arch,
         weights=weights,
         backend=_backend(given),
-        kv_cache_dtype=_cache_word(str(given.get("kv_cache_dtype", "auto")), framework, matrix),
+        kv_cache_dtype=_cache_word(str(given.get("kv_cache_dtype", "auto")), matrix),
         dcp=_count(given, "dcp", 1),
         drafter=given.get("draft_method"),
         sinks=given.get("sinks"),
@@ -66,10 +71,11 @@ def asked(question: Mapping[str, Any], matrix: Matrix) -> Asked:
         decode_backend=given.get("decode_backend"),
         experts=_has_experts(model),
         model_dtype=_model_dtype(model),
+        tp=tp,
     )
     combinations = tuple(replace(combination, heads=shape) for shape in shapes) or (combination,)
     echo = _echo(given, combinations[0], gpu, model, [str(shape) for shape in shapes])
-    drafter = _drafter(given, combinations[0])
+    drafter = _drafter(given, combinations[0], matrix)
     return Asked(combinations, gpu, model, checkpoint, drafter, echo, tuple(notes))
 
 
@@ -176,10 +182,27 @@ def _backend(given: Mapping[str, Any]) -> str | None:
     return None if backend in (None, "auto") else str(backend)
 
 
-def _cache_word(word: str, framework: str, matrix: Matrix) -> str:
-    """The framework's spelling of a cache dtype."""
-    aliases = matrix.axes().get("kv_aliases", {}).get(framework, {})
-    return str(aliases.get(word, word))
+def _unknown_backends(given: Mapping[str, Any], framework: str, release: str, matrix: Matrix) -> list[str]:
+    """A note on every named backend that no statement of the release speaks of, with the nearest ones."""
+    from nvdash.support.view import view
+
+    named = [given[flag] for flag in ("backend", "prefill_backend", "decode_backend") if given.get(flag)]
+    rules = matrix.rules(framework)
+    found = rules.release(release)
+    if not named or found is None or not found.is_read:
+        return []
+    known = view(rules, release).backends
+    unknown = [str(word) for word in named if word not in (*known, "auto")]
+    said = f"of {framework} {release} that was read names this backend"
+    return [f"{word}: nothing {said}; {did_you_mean(word, known)}".removesuffix("; ") for word in unknown]
+
+
+def _cache_word(word: str, matrix: Matrix) -> str:
+    """A cache dtype by its flag word; one that no framework ever took is a slip of the pen, not a refusal."""
+    known = matrix.axes().get("kv_cache_dtype", {})
+    if word not in known:
+        raise UnknownError(f"KV cache dtype {word!r}", "a flag word", "no such name", did_you_mean(word, known))
+    return word
 
 
 def _count(given: Mapping[str, Any], name: str, default: int) -> int:
@@ -207,12 +230,13 @@ def _model_dtype(model: Model | None) -> str | None:
     return str(named).removeprefix("torch.") if named else None
 
 
-def _drafter(given: Mapping[str, Any], target: Combination) -> Combination | None:
+def _drafter(given: Mapping[str, Any], target: Combination, matrix: Matrix) -> Combination | None:
     """The drafter's own combination: its cache dtype, and the target's shape only where it shares its layers."""
     method = given.get("draft_method")
     if method is None:
         return None
-    dtype = str(given.get("draft_kv_cache_dtype") or target.kv_cache_dtype)
+    word = given.get("draft_kv_cache_dtype")
+    dtype = _cache_word(str(word), matrix) if word else target.kv_cache_dtype
     shares = any(name in str(method) for name in OWN_LAYERS_DRAFTERS)
     return replace(target, kv_cache_dtype=dtype, heads=target.heads if shares else None)
 
@@ -234,7 +258,7 @@ def _echo(
         "backend": given.get("backend") or "auto",
         "prefill_backend": combination.prefill_backend,
         "decode_backend": combination.decode_backend,
-        "tp": _count(given, "tp", 1),
+        "tp": combination.tp,
         "pp": _count(given, "pp", 1),
         "dcp": combination.dcp,
         "draft_method": combination.drafter,

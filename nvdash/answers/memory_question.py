@@ -12,7 +12,7 @@ from nvdash.footprint.request import CacheRequest, Draft
 from nvdash.footprint.weights import Weights
 from nvdash.readers import catalogue
 from nvdash.readers.config import text_tower
-from nvdash.targets import GIB, Checkpoint, Gpu, Model
+from nvdash.targets import GIB, Checkpoint, Gpu, Model, refuse_uneven_heads
 
 FRAMEWORK_ALIASES = {"trtllm": "tensorrt-llm"}
 WIDE_FLAGS = ("auto", "bfloat16", "float16", "bf16", "fp16", "half")
@@ -75,7 +75,7 @@ def memory_question(question: Mapping[str, Any]) -> MemoryQuestion:
     word, checkpoint = weights_asked(given, model, notes)
     flag = cache_flag(str(given.get("kv_cache_dtype", "auto")), checkpoint, layers, notes)
     request = _request(given, framework, known_numbers(framework, release, notes), flag)
-    _refuse_uneven_heads(layers, request.tp)
+    refuse_uneven_heads(layers.query_heads, request.tp)
     weights = weighed(given, config, word, checkpoint, request, notes)
     gpu = catalogue.load().gpu(str(given["gpu"]), **_alike(given)) if "gpu" in given else None
     if gpu is not None:
@@ -181,12 +181,6 @@ def known_numbers(framework: str, release: str | None, notes: list[str]) -> str 
         return release
     notes.append(f"{release} is no release whose rules were read: the nearest range is used")
     return None
-
-
-def _refuse_uneven_heads(layers: Layout, tp: int) -> None:
-    """Every engine splits the query heads evenly."""
-    if layers.query_heads and layers.query_heads % tp:
-        raise UsageError("--tp", f"a number that divides the {layers.query_heads} query heads", f"got {tp}")
 
 
 def _request(given: Mapping[str, Any], framework: str, release: str | None, flag: str) -> CacheRequest:

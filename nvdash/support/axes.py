@@ -26,7 +26,7 @@ def axis_values(combination: Combination) -> Values:
         "graphs": "eager" if combination.graphs is False else "default",
         "checkpoint_kv": combination.checkpoint_kv,
         "model_base": combination.model_base,
-        **(head_values(combination.heads) if combination.heads else {}),
+        **(head_values(combination.heads, combination.tp) if combination.heads else {}),
         "framework": combination.framework,
         "release": combination.release,
         "experts": combination.experts,
@@ -37,14 +37,14 @@ def axis_values(combination: Combination) -> Values:
     return {axis: value for axis, value in given.items() if value is not None}
 
 
-def head_values(heads: HeadLayout) -> Values:
-    """What a head layout fixes."""
+def head_values(heads: HeadLayout, tp: int = 1) -> Values:
+    """What a head layout fixes; head counts are those of one rank, as a selector sees them."""
     return {
         "kind": heads.kind,
         "mla": heads.kind in LATENT_KINDS,
         "sparse": heads.kind == "mla_sparse",
-        "query_heads": heads.query_heads,
-        "kv_heads": heads.kv_heads,
+        "query_heads": heads.query_heads // tp,
+        "kv_heads": max(1, heads.kv_heads // tp),
         "head_size": heads.key_size,
         "value_head_size": heads.value_size,
         "equal_head_sizes": heads.key_size == heads.value_size,

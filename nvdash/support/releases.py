@@ -1,5 +1,6 @@
 """Which release was read, and which read one is nearest to one that was not."""
 
+import re
 from datetime import date
 
 from nvdash.readers.matrix import Release, Rules
@@ -16,13 +17,16 @@ def nearest_read(rules: Rules, release: str) -> str | None:
 
 
 def version_key(release: str) -> tuple[object, ...]:
-    """A sortable form of a version; text that is no version sorts as newest."""
+    """A sortable form of a version; a vendor's suffix is left out, and text that is no version sorts as newest."""
     from packaging.version import InvalidVersion, Version
 
-    try:
-        return 0, Version(release)
-    except InvalidVersion:
-        return 1, release
+    public = re.match(r"v?\d+(\.\d+)*", release)
+    for text in (release, public[0] if public else ""):
+        try:
+            return 0, Version(text)
+        except InvalidVersion:
+            continue
+    return 1, release
 
 
 def age_days(release: Release, today: date) -> int | None:

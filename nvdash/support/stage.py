@@ -11,9 +11,12 @@ from nvdash.support.values import StageVerdict
 def stage_of(
     result: Outcome, applying: Sequence[Statement], tags: Sequence[Statement], backend: str | None, missing: str = ""
 ) -> StageVerdict:
-    """The stage's verdict; kernel, path and compute come from the deciding statement, else from the nearest tag."""
+    """The stage's verdict; kernel, path and compute come from the deciding statement, else from the nearest tag.
+
+    Tags describe what runs; where no statement decides, nothing is known to run.
+    """
     deciding = result.statement
-    speakers = [*([deciding] if deciding else []), *tags]
+    speakers = [deciding, *tags] if deciding else []
     is_shown = deciding is not None and result.verdict != "conditional"
     reason = deciding.reason if deciding and is_shown else None
     return StageVerdict(

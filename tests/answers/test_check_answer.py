@@ -40,7 +40,10 @@ def test_a_refused_combination_names_the_layer_the_line_and_what_would_run(small
     assert [row["backend"] for row in answer["skipped_backends"]] == ["FLASH_ATTN", "FLASHINFER"]
 
 
-@pytest.mark.parametrize(("release", "nearest"), [("0.34.0", "0.33.0"), ("0.31.0", "0.27.0"), ("main", "0.33.0")])
+@pytest.mark.parametrize(
+    ("release", "nearest"),
+    [("0.34.0", "0.33.0"), ("0.31.0", "0.27.0"), ("main", "0.33.0"), ("0.28.1.nv25.10", "0.27.0")],
+)
 def test_an_unread_release_is_unknown_with_the_nearest_read_one(small_matrix, release, nearest):
     answer = check({**LLAMA, "release": release})
     assert (answer["verdict"], exit_code(answer), answer["nearest_release"]) == ("unknown", 3, nearest)
@@ -98,12 +101,34 @@ def test_a_drafter_is_judged_beside_its_target(small_matrix):
         ({"dcp": 0}, UsageError, "--dcp"),
         ({"head_layout": "gqa:64"}, UsageError, "KIND:QUERY_HEADS"),
         ({"kv_cache": "nvfp4"}, UsageError, "kv_cache_dtype"),
+        ({"kv_cache_dtype": "nvfp5"}, UnknownError, "nvfp4"),
+        ({"draft_method": "mtp", "draft_kv_cache_dtype": "pf8"}, UnknownError, "fp8"),
+        ({"tp": 3}, UsageError, "divides the 32 query heads"),
     ],
 )
 def test_a_wrong_word_names_the_nearest_right_one(small_matrix, change, error, expected):
     with pytest.raises(error) as caught:
         check({**LLAMA, **change})
     assert expected in str(caught.value)
+
+
+def test_a_backend_that_nothing_names_is_unknown_with_the_nearest_name_and_no_kernel(small_matrix):
+    answer = check({**LLAMA, "kv_cache_dtype": "auto", "backend": "FLASHINFR"})
+    assert (answer["verdict"], exit_code(answer)) == ("unknown", 3)
+    assert "did you mean FLASHINFER, FLASH_ATTN?" in answer["notes"][0]
+    assert answer["stages"]["decode"]["kernel"] is None
+
+
+def test_a_selector_is_asked_with_the_heads_of_one_rank(small_matrix):
+    (small_matrix / "vllm" / "heads.yaml").write_text(
+        "- id: few-heads\n  when: {backend: FLASHINFER, query_heads: {max: 16}}\n  since: '0.33.0'\n"
+        "  verdict: refused\n  layer: selector\n  reason: too few heads\n"
+        "  evidence: {release: '0.33.0', file: flashinfer.py, line: 9}\n"
+    )
+    assert check({**LLAMA, "tp": 1})["verdict"] == "expected"
+    refused = check({**LLAMA, "tp": 2})
+    assert refused["verdict"] == "refused"
+    assert "too few heads" in [row["reason"] for row in refused["skipped_backends"]]
 
 
 def test_a_fleet_answers_row_by_row_and_its_code_is_the_worst(small_matrix, tmp_path: Path):
