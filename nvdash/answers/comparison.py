@@ -13,7 +13,7 @@ from nvdash.store.columns import BY_NAME, names
 from nvdash.store.identity import shown
 from nvdash.tradeoffs import frontier, quality
 from nvdash.tradeoffs.controls import LABELS, PHASES, SYSTEM, axes, differences, in_words, spoiling
-from nvdash.tradeoffs.effects import Cell, effect, obstacles
+from nvdash.tradeoffs.effects import Cell, effects_between, obstacles
 from nvdash.tradeoffs.groups import MEASURES, Group, group, group_runs
 from nvdash.tradeoffs.matching import (
     CELL_LABELS,
@@ -41,10 +41,11 @@ def compare(question: Mapping[str, Any]) -> dict[str, Any]:
     load_once()
     groups = [group(row) for row in matched.groups(filters_of(asked))]
     sets = matched_sets(groups)
+    scores = stored.scores_of({run for found in sets for run in found.run_ids()})
     return envelope(
         "compare",
         asked,
-        matched_sets=[_set(found) for found in sets],
+        matched_sets=[_set(found, scores) for found in sets],
         unmatched=[_short(row) for row in unmatched(groups, sets)],
         sentence=_headline(sets, groups),
     )
@@ -55,9 +56,13 @@ def exit_code(answer: Mapping[str, Any]) -> int:
     return YES if answer.get("matched_sets") or answer.get("matched") else NO
 
 
-def _set(found: MatchedSet) -> dict[str, Any]:
+Scores = Mapping[str, Sequence[Mapping[str, Any]]]
+"""The quality rows of each run that has some."""
+
+
+def _set(found: MatchedSet, scores: Scores) -> dict[str, Any]:
     """One matched set as JSON."""
-    tasks = _quality(found)
+    tasks = _quality(found, scores)
     return {
         "system": dict(found.system),
         "workload": found.workload,
@@ -69,7 +74,7 @@ def _set(found: MatchedSet) -> dict[str, Any]:
         "interactions": interactions(found),
         "quality": tasks,
         "sentences": [f"{row['task']} ({row['metric']}): {row['sentence']}" for row in tasks] + _long_context(tasks),
-        "recorded": _recorded(found),
+        "recorded": _recorded(found, scores),
     }
 
 
@@ -86,11 +91,10 @@ def _controls(found: MatchedSet) -> dict[str, Any]:
     return answer
 
 
-def _quality(found: MatchedSet) -> list[dict[str, Any]]:
+def _quality(found: MatchedSet, scores: Scores) -> list[dict[str, Any]]:
     """Per task what the cache and the weights cost, or which run is missing to tell."""
     cells = found.four("quality")
-    by_run = _with_samples([run for cell in cells.values() for run in cell.run_ids])
-    rows = {name: [row for run in cell.run_ids for row in by_run[run]] for name, cell in cells.items()}
+    rows = {name: [row for run in cell.run_ids for row in scores.get(run, ())] for name, cell in cells.items()}
     apart = {}
     for pairs in quality.STEPS.values():
         for pair in pairs:
@@ -101,31 +105,22 @@ def _quality(found: MatchedSet) -> list[dict[str, Any]]:
     return [{**task, "long_context": task["task"] in long} for task in tasks]
 
 
-def _with_samples(run_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """The quality rows of runs, each with the scores of its single samples where they were handed in."""
-    by_run, samples = stored.quality_of(run_ids), stored.samples_of(run_ids)
-    return {
-        run: [{**row, "samples": samples.get((run, row["task"], row["metric"], row.get("filter")))} for row in rows]
-        for run, rows in by_run.items()
-    }
-
-
 def _long_context(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
     """What must be said of a cache that no long context was tried on."""
     tried = any(task["long_context"] and task["costs"]["cache"] for task in tasks)
     return [] if tried else [NO_LONG_CONTEXT]
 
 
-def _recorded(found: MatchedSet) -> dict[str, Any]:
+def _recorded(found: MatchedSet, scores: Scores) -> dict[str, Any]:
     """The two recording tables of each configuration: what was measured, n of how many."""
-    answer = {}
+    answer, fours = {}, [found.four(phase) for phase in PHASES]
     for name in CELLS:
-        cells = [found.four(phase)[name] for phase in PHASES if name in found.four(phase)]
+        cells = [four[name] for four in fours if name in four]
         run_ids = sorted({run for cell in cells for run in cell.run_ids})
         if run_ids:
             values = {m: s.mean for cell in cells for m in _all_measures() if (s := cell.stat(m))}
-            by_run = stored.quality_of(run_ids)
-            answer[name] = recorded({**_observed(cells), **values}, [row for rows in by_run.values() for row in rows])
+            rows = [row for run in run_ids for row in scores.get(run, ())]
+            answer[name] = recorded({**_observed(cells), **values}, rows)
     return answer
 
 
@@ -198,9 +193,8 @@ def _blocked(system: Sequence[Mapping[str, Any]], changed: Sequence[str], unknow
 
 def _pair_effects(left: Group, right: Group) -> list[dict[str, Any]]:
     """The effect of the one precision that differs; of none, the spread between repeats shows in the ratio."""
-    cells = [Cell(str(item.axes.weights), str(item.axes.cache), (item,)) for item in (left, right)]
-    rows = [effect(cells[0], cells[1], phase, measure) for phase, names_ in MEASURES.items() for measure in names_]
-    found = [row for row in rows if row is not None]
+    one, other = (Cell(str(item.axes.weights), str(item.axes.cache), (item,)) for item in (left, right))
+    found = [row for phase in MEASURES for row in effects_between(one, other, phase)]
     return [row | {"axis": None, "label": SAME} for row in found] if left.axes == right.axes else found
 
 

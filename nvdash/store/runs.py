@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,28 +87,22 @@ def get(run_id: str, path: Path | None = None) -> dict[str, Any]:
     return run
 
 
-def quality_of(run_ids: Sequence[str], path: Path | None = None) -> dict[str, list[dict[str, Any]]]:
-    """The quality rows of these runs, by run."""
-    rows: dict[str, list[dict[str, Any]]] = {run_id: [] for run_id in run_ids}
+def scores_of(run_ids: Iterable[str], path: Path | None = None) -> dict[str, list[dict[str, Any]]]:
+    """The quality rows of these runs that have some, with the scores of single samples where they were handed in."""
+    among = "run_id IN (SELECT unnest(?::VARCHAR[]))"
+    quality = f"SELECT * FROM quality WHERE {among} ORDER BY task, metric, filter"
+    samples = f"SELECT run_id, task, metric, filter, sample, score FROM samples WHERE {among}"
+    wanted = [list(run_ids)]
+    scored: dict[tuple[str | None, ...], dict[str, float]] = {}
     with reading(path) as connection:
-        query = "SELECT * FROM quality WHERE run_id IN (SELECT unnest(?::VARCHAR[])) ORDER BY task, metric, filter"
-        for row in as_dicts(connection, query, [list(run_ids)]):
-            rows[row.pop("run_id")].append(row)
-    return rows
-
-
-Scored = tuple[str, str, str, str | None]
-"""Run, task, metric and filter of a score."""
-
-
-def samples_of(run_ids: Sequence[str], path: Path | None = None) -> dict[Scored, dict[str, float]]:
-    """Scores of single samples by what was scored."""
-    found: dict[Scored, dict[str, float]] = {}
-    query = "SELECT run_id, task, metric, filter, sample, score FROM samples"
-    with reading(path) as connection:
-        rows = connection.execute(f"{query} WHERE run_id IN (SELECT unnest(?::VARCHAR[]))", [list(run_ids)]).fetchall()
-    for run_id, task, metric, name, sample, score in rows:
-        found.setdefault((run_id, task, metric, name), {})[sample] = score
+        rows = as_dicts(connection, quality, wanted)
+        for *what, sample, score in connection.execute(samples, wanted).fetchall():
+            scored.setdefault(tuple(what), {})[sample] = score
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        run_id = row.pop("run_id")
+        of_row = scored.get((run_id, row["task"], row["metric"], row.get("filter")))
+        found.setdefault(run_id, []).append({**row, "samples": of_row})
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nvdash.tradeoffs.controls import differences, in_words, spoiling
-from nvdash.tradeoffs.groups import Group, Stat, admission, agree, merge
+from nvdash.tradeoffs.groups import MEASURES, Group, Stat, admission, agree, merge
 
 PRECISION = "precision"
 BOTH = "precision and admission together"
@@ -61,37 +61,38 @@ def _ends(groups: Sequence[Group], name: str) -> list[float]:
     return [min(low for low, _ in ranges), max(high for _, high in ranges)]
 
 
-def effect(first: Cell, second: Cell, phase: str, measure: str) -> dict[str, Any] | None:
-    """What going from the first cell to the second did to one measure; None where one was not measured."""
-    before, after = first.stat(measure), second.stat(measure)
-    if before is None or after is None:
-        return None
-    axis = "cache" if first.weights == second.weights else "weights"
-    held = "weights" if axis == "cache" else "cache"
-    row: dict[str, Any] = {
+def effects_between(first: Cell, second: Cell, phase: str) -> list[dict[str, Any]]:
+    """What going from the first cell to the second did to every measure of a phase that both took."""
+    pairs = [(name, first.stat(name), second.stat(name)) for name in MEASURES[phase]]
+    taken = [(name, before, after) for name, before, after in pairs if before is not None and after is not None]
+    if not taken:
+        return []
+    in_the_way = in_words(obstacles(first, second, phase))
+    mixed = admission([*first.groups, *second.groups]) if phase in SPEED else []
+    axis, held = ("cache", "weights") if first.weights == second.weights else ("weights", "cache")
+    what = {
         "axis": axis,
         "from": getattr(first, axis),
         "to": getattr(second, axis),
         "held": {held: getattr(first, held)},
         "phase": phase,
-        "measure": measure,
-        "before": before.as_dict(),
-        "after": after.as_dict(),
-        "ratio": None,
-        "relative_error": None,
-        "label": NOT_COMPARABLE,
-        "because": "",
     }
-    stands_in_the_way = obstacles(first, second, phase)
-    if stands_in_the_way or not before.mean:
-        return row | {"because": in_words(stands_in_the_way) or "the first value is zero"}
-    row["ratio"] = after.mean / before.mean
-    row["relative_error"] = _together(before, after)
-    mixed = admission([*first.groups, *second.groups]) if phase in SPEED else []
-    if mixed:
-        names = ", ".join(OBSERVED_LABELS[name] for name in mixed)
-        return row | {"label": BOTH, "because": f"{names} differ or are unknown"}
-    return row | {"label": PRECISION}
+    return [{**what, "measure": name, **_change(before, after, in_the_way, mixed)} for name, before, after in taken]
+
+
+def _change(before: Stat, after: Stat, in_the_way: str, mixed: Sequence[str]) -> dict[str, Any]:
+    """One measure before and after: the ratio and what it is due to, or why there is none."""
+    row = {"before": before.as_dict(), "after": after.as_dict(), "ratio": None, "relative_error": None}
+    if in_the_way or not before.mean:
+        return {**row, "label": NOT_COMPARABLE, "because": in_the_way or "the first value is zero"}
+    names = ", ".join(OBSERVED_LABELS[name] for name in mixed)
+    return {
+        **row,
+        "ratio": after.mean / before.mean,
+        "relative_error": _together(before, after),
+        "label": BOTH if mixed else PRECISION,
+        "because": f"{names} differ or are unknown" if mixed else "",
+    }
 
 
 def _together(*stats: Stat) -> float | None:
@@ -102,24 +103,31 @@ def _together(*stats: Stat) -> float | None:
     return math.sqrt(math.fsum(error**2 for error in errors if error is not None))
 
 
-def interaction(cells: Mapping[str, Cell], phase: str, measure: str) -> dict[str, Any] | None:
-    """Whether the cache change does at narrow weights what it does at wide ones; 1 when it does.
+def interactions_in(cells: Mapping[str, Cell], phase: str) -> list[dict[str, Any]]:
+    """Whether the cache change does at narrow weights what it does at wide ones, measure by measure; 1 when it does.
 
     `cells` are `wide`, `weights`, `cache` and `both`; without all four, or where one is not comparable, there is none.
     """
     if set(cells) < {"wide", "weights", "cache", "both"}:
-        return None
-    stats = {name: cell.stat(measure) for name, cell in cells.items()}
-    known = {name: stat for name, stat in stats.items() if stat is not None and stat.mean}
-    if len(known) < 4 or any(obstacles(cells["wide"], cells[name], phase) for name in ("weights", "cache", "both")):
-        return None
-    alone = known["cache"].mean / known["wide"].mean
-    joined = known["both"].mean / known["weights"].mean
-    error = _together(*known.values())
+        return []
+    if any(obstacles(cells["wide"], cells[name], phase) for name in ("weights", "cache", "both")):
+        return []
+    rows = []
+    for measure in MEASURES[phase]:
+        stats = {name: cell.stat(measure) for name, cell in cells.items()}
+        known = {name: stat for name, stat in stats.items() if stat is not None and stat.mean}
+        if len(known) == 4:
+            rows.append({"phase": phase, "measure": measure, **_interaction(known)})
+    return rows
+
+
+def _interaction(stats: Mapping[str, Stat]) -> dict[str, Any]:
+    """The cache's effect at narrow weights over its effect at wide ones."""
+    alone = stats["cache"].mean / stats["wide"].mean
+    joined = stats["both"].mean / stats["weights"].mean
+    error = _together(*stats.values())
     value = joined / alone
     return {
-        "phase": phase,
-        "measure": measure,
         "cache_effect_at_wide_weights": alone,
         "cache_effect_at_narrow_weights": joined,
         "value": value,

@@ -84,6 +84,8 @@ def group_runs(rows: Iterable[Mapping[str, Any]]) -> list[Group]:
 
 def merge(stats: Sequence[Stat]) -> Stat:
     """Repeats of several groups as one: the pooled mean and the spread around it."""
+    if len(stats) == 1:
+        return stats[0]
     n = sum(stat.n for stat in stats)
     mean = math.fsum(stat.n * stat.mean for stat in stats) / n
     if n < 2:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nvdash.tradeoffs.controls import LABELS, PHASES, SYSTEM, WIDE, differences, in_words, spoiling
-from nvdash.tradeoffs.effects import SPEED, Cell, effect, interaction, obstacles
-from nvdash.tradeoffs.groups import MEASURES, Group
+from nvdash.tradeoffs.effects import SPEED, Cell, effects_between, interactions_in, obstacles
+from nvdash.tradeoffs.groups import MEASURES, Group, Stat
 
 NARROW = "nvfp4"
 CELLS = ("wide", "weights", "cache", "both")
@@ -133,15 +133,12 @@ def _known_or_alone(item: Group, name: str) -> Any:
 
 def effects(found: MatchedSet) -> list[dict[str, Any]]:
     """The effect of the cache at each weight format and of the weights at each cache, measure by measure."""
-    rows = []
-    for phase, measures in MEASURES.items():
-        cells = found.cells.get(phase, {})
-        for first, second in _steps(cells):
-            for measure in measures:
-                row = effect(cells[first], cells[second], phase, measure)
-                if row is not None:
-                    rows.append(row)
-    return rows
+    return [
+        row
+        for phase in MEASURES
+        for first, second in _steps(found.cells.get(phase, {}))
+        for row in effects_between(found.cells[phase][first], found.cells[phase][second], phase)
+    ]
 
 
 def _steps(cells: Iterable[tuple[str, str]]) -> list[tuple[tuple[str, str], tuple[str, str]]]:
@@ -162,47 +159,40 @@ def _width(name: str) -> int:
 
 def interactions(found: MatchedSet) -> list[dict[str, Any]]:
     """For every measure of the full 2x2: does one change depend on the other."""
-    rows = [interaction(found.four(phase), phase, name) for phase in MEASURES for name in MEASURES[phase]]
-    return [row for row in rows if row is not None]
+    return [row for phase in MEASURES for row in interactions_in(found.four(phase), phase)]
 
 
 def table(found: MatchedSet) -> list[dict[str, Any]]:
     """The four configurations as rows: every value, and its ratio to wide/wide or why there is none."""
+    fours = {phase: found.four(phase) for phase in found.cells}
     rows = []
     for name in CELLS:
-        cells = {phase: found.four(phase) for phase in MEASURES}
-        values = {
-            measure: _entry(cells[phase], name, phase, measure)
-            for phase, measures in MEASURES.items()
-            for measure in measures
-        }
-        present = {k: v for k, v in values.items() if v}
-        runs = sorted({run for phase in found.cells for run in _runs(found, phase, name)})
-        rows.append({"cell": name, "label": CELL_LABELS[name], "run_ids": runs, "values": present})
+        runs = sorted({run for cells in fours.values() if name in cells for run in cells[name].run_ids})
+        values = {k: v for phase in MEASURES for k, v in _values(fours.get(phase, {}), name, phase).items()}
+        rows.append({"cell": name, "label": CELL_LABELS[name], "run_ids": runs, "values": values})
     return rows
 
 
-def _runs(found: MatchedSet, phase: str, name: str) -> list[str]:
-    cell = found.four(phase).get(name)
-    return cell.run_ids if cell else []
-
-
-def _entry(cells: Mapping[str, Cell], name: str, phase: str, measure: str) -> dict[str, Any] | None:
-    """One value of the table, with its ratio to wide/wide where that is allowed."""
+def _values(cells: Mapping[str, Cell], name: str, phase: str) -> dict[str, dict[str, Any]]:
+    """The measures of one phase that a cell took, each with its ratio to wide/wide where that is allowed."""
     cell, base = cells.get(name), cells.get("wide")
-    stat = cell.stat(measure) if cell else None
-    if cell is None or stat is None:
-        return None
-    entry: dict[str, Any] = {**stat.as_dict(), "ratio": None, "because": ""}
-    baseline = base.stat(measure) if base else None
-    if base is None or baseline is None or not baseline.mean:
-        return entry | {"because": "not comparable: wide/wide was not run"}
-    if name == "wide":
-        return entry | {"ratio": 1.0}
-    found = obstacles(base, cell, phase)
-    if found:
-        return entry | {"because": f"not comparable: {in_words(found)}"}
-    return entry | {"ratio": stat.mean / baseline.mean}
+    if cell is None:
+        return {}
+    apart = in_words(obstacles(base, cell, phase)) if base and cell is not base else ""
+    stats = {measure: stat for measure in MEASURES[phase] if (stat := cell.stat(measure)) is not None}
+    return {
+        measure: {**stat.as_dict(), **_ratio(stat, base.stat(measure) if base else None, apart)}
+        for measure, stat in stats.items()
+    }
+
+
+def _ratio(stat: Stat, base: Stat | None, apart: str) -> dict[str, Any]:
+    """The ratio to wide/wide, or why there is none."""
+    if base is None or not base.mean:
+        return {"ratio": None, "because": "not comparable: wide/wide was not run"}
+    if apart:
+        return {"ratio": None, "because": f"not comparable: {apart}"}
+    return {"ratio": stat.mean / base.mean, "because": ""}
 
 
 def unmatched(groups: Sequence[Group], sets: Sequence[MatchedSet]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ def filled(store, new_run):
     trouble = new_run(model=EVIL, gpu="'quoted", label="", request_rate_rps="inf", chunked_prefill_size=-1, odd="\t+1")
     plain = new_run(
         samples=[{"task": "-x", "metric": "acc", "filter": "none", "sample": "ab", "score": 1.0}],
-        quality=[{"task": "-x", "metric": "acc", "value": 0.5, "higher_is_better": True}],
+        quality=[{"task": "-x", "metric": "acc", "filter": "none", "value": 0.5, "higher_is_better": True}],
     )
     adding.add([trouble, plain])
     lifecycle.revise([plain.run_id], {"weight_format": "nvfp4"}, "typed")
@@ -31,8 +31,9 @@ def filled(store, new_run):
 
 def everything():
     found = runs.find(withdrawn=True)
-    samples = runs.samples_of([run["run_id"] for run in found])
-    return [runs.get(run["run_id"]) for run in found], samples, smoke.smoke_reports()
+    scores = runs.scores_of([run["run_id"] for run in found])
+    assert [row["samples"] for rows in scores.values() for row in rows] == [{"ab": 1.0}]
+    return [runs.get(run["run_id"]) for run in found], scores, smoke.smoke_reports()
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
