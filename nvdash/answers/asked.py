@@ -156,8 +156,21 @@ def _weights(
     format_ = flags.get(word, wide) or (checkpoint.weights if checkpoint else None)
     if model and checkpoint is None and wide not in WIDE:
         notes.append(f"no {word} checkpoint of {model.name} is known; a checkpoint does not become {word} by a flag")
+    if checkpoint is not None and checkpoint.method:
+        notes.append(_checkpoint_note(checkpoint))
     method = word if word in flags else _method(checkpoint, format_, framework, matrix)
     return format_, method, checkpoint
+
+
+def _checkpoint_note(checkpoint: Checkpoint) -> str:
+    """Which checkpoint the weights stand for, and what its config asks of a cache of `auto`."""
+    asks = f"its kv_cache_scheme asks auto for {checkpoint.kv_cache_scheme}"
+    if not checkpoint.kv_cache_scheme_known:
+        asks = "its kv_cache_scheme was not read"
+    elif checkpoint.kv_cache_scheme is None:
+        asks = "it asks nothing of the cache"
+    made = ", ".join(filter(None, (checkpoint.method, checkpoint.activations)))
+    return f"the {checkpoint.weights} weights are those of {checkpoint.repository} ({made}); {asks}"
 
 
 def _method(checkpoint: Checkpoint | None, format_: str | None, framework: str, matrix: Matrix) -> str | None:

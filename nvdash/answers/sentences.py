@@ -42,7 +42,10 @@ def _clause(answer: Mapping[str, Any], release: str, what: str) -> str:
 
 
 def _sentence(reason: str) -> str:
-    return f"{reason[:1].upper()}{reason[1:]}." if reason else ""
+    """The reason as a sentence; a framework's name keeps its own spelling."""
+    first, _, rest = reason.partition(" ")
+    opening = FRAMEWORKS.get(first) or f"{first[:1].upper()}{first[1:]}"
+    return f"{opening} {rest}".rstrip() + "." if reason else ""
 
 
 def assumption_lines(answer: Mapping[str, Any]) -> list[str]:

@@ -73,6 +73,15 @@ def test_a_known_checkpoint_is_named_with_its_method_and_cache_scheme(small_matr
     assert answer["checkpoint"]["weights"] == "nvfp4"
     assert answer["checkpoint"]["kv_cache_scheme"] == "fp8"
     assert answer["resolved"]["checkpoint"] == answer["checkpoint"]["repository"]
+    named = "the nvfp4 weights are those of nvidia/MiniMax-M2.5-NVFP4 (modelopt, W4A4)"
+    assert answer["notes"] == [f"{named}; its kv_cache_scheme asks auto for fp8"]
+
+
+def test_a_checkpoint_whose_config_was_not_read_leaves_auto_unknown_and_says_so(small_matrix):
+    answer = check({**LLAMA, "weights": "nvfp4", "kv_cache_dtype": "auto"})
+    assert answer["notes"][0].startswith("the nvfp4 weights are those of nvidia/Llama-3.1-8B-Instruct-NVFP4")
+    assert answer["notes"][0].endswith("its kv_cache_scheme was not read")
+    assert answer["resolved"]["kv_cache_dtype"] is None
 
 
 def test_a_quantisation_flag_names_its_format_and_method(small_matrix):

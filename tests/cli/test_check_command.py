@@ -46,6 +46,11 @@ def test_a_refusal_says_who_refuses_and_what_runs_instead():
     assert "--release 0.32.0 (now 0.27.0): ◐ Expected" in ran.output
 
 
+def test_an_unread_release_is_named_in_the_framework_s_own_spelling():
+    ran = run("check", "--release", "0.34.0", *LLAMA)
+    assert "is unknown. vLLM 0.34.0 was not read; the nearest read release is 0.33.0.\n" in ran.output
+
+
 def test_json_is_one_object_on_stdout():
     ran = run("check", "--release", "0.34.0", *LLAMA, "--json")
     answer = json.loads(ran.stdout)
