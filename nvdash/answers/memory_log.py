@@ -12,11 +12,11 @@ from nvdash.footprint.from_log import ROUNDING_GIB, TOLERANCE, Printed, Row, com
 from nvdash.footprint.request import CacheRequest
 from nvdash.targets import GIB
 
-RULE_RELEASES = {"concurrency": None, "blocks": "0.19.0", None: "0.8.0"}
-"""Whose rules are used when a log prints no version, by its token number; without one it is a log of the first engine.
-
-None: the newest rules.
-"""
+RULE_RELEASES = {"concurrency": None, "blocks": "0.19.0"}
+"""Whose rules are used when a log prints no version, by how it counts its tokens; None: the newest rules."""
+FIRST_ENGINE = ("requested_gib", "cpu_blocks")
+"""Facts that only logs of vLLM's first engine state."""
+LAST_OF_FIRST_ENGINE = "0.8.0"
 TAKEN = {
     "model": ("model",),
     "framework": ("framework",),
@@ -33,6 +33,21 @@ TAKEN = {
     "gpu_memory_utilization": ("gpu_memory_utilization",),
 }
 """Words of the question that a log may state, and its facts that do."""
+LABELS = {
+    "num_blocks": "KV cache blocks",
+    "kv_tokens": "KV cache tokens",
+    "max_concurrency": "Requests of full length at once",
+    "block_size": "Block size, tokens",
+    "kv_bytes_per_token": "Bytes per token, memory by tokens",
+    "weights_gib": "Weights loaded, GiB",
+}
+"""What a person calls the numbers that are compared."""
+READING = (
+    "Predicted: what this release's allocator gives for the memory that the log prints; an interval, because the log "
+    "rounds it. Consistent: the printed number lies in it. Explained: it does once the cause is taken into account."
+)
+"""How to read the comparison, for whoever sees it first."""
+NAME_IT = "name the model that was served: --model, or the list beside the file on the page"
 COUNTS = ("tp", "pp", "dcp", "max_model_len", "max_num_batched_tokens")
 
 
@@ -49,8 +64,9 @@ def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
     return envelope(
         "memory",
         {**asked.echo, "log": path.name},
-        sentence=sentence(found, path.name),
-        predicted_against_printed=[_shown(row) for row in found],
+        sentence=sentence(found, path.name, server),
+        reading=READING,
+        predicted_against_printed=[_shown(row) for row in found if row.printed is not None or row.low is not None],
         rule=replay(asked.layout, request).rule,
         kv_bytes_per_token=replay(asked.layout, asked.request).bytes_per_token,
         items=measured_items(server),
@@ -107,10 +123,14 @@ def _first(server: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _release_by_rule(server: Mapping[str, Any], notes: list[str]) -> str | None:
-    """No version was printed: the wording of the token number tells which side of 0.21 the build is on."""
-    release = RULE_RELEASES.get(server.get("kv_tokens_rule"))
-    used = f"the rules of {release} are used" if release else "the newest rules are used"
-    notes.append(f"no version was printed: by the wording of its numbers {used}")
+    """No version was printed: the wording of the numbers tells the engine, or the side of 0.21 that the build is on."""
+    rule = server.get("kv_tokens_rule")
+    first = rule is None and any(name in server for name in FIRST_ENGINE)
+    release = LAST_OF_FIRST_ENGINE if first else RULE_RELEASES.get(str(rule))
+    why = "by the wording of its numbers" if first or rule else "no number tells its age, so"
+    notes.append(
+        f"no version was printed: {why} {f'the rules of {release}' if release else 'the newest rules'} are used"
+    )
     return release
 
 
@@ -119,15 +139,16 @@ def _named_model(words: dict[str, Any], server: Mapping[str, Any]) -> dict[str, 
     from nvdash.readers import catalogue
 
     if "model" not in words:
-        found = f"the log names the architecture {server.get('architecture')} only"
-        raise UsageError("--model", "the model of this log", found, "give --model")
+        known = server.get("architecture")
+        found = f"the log names none{f', only the architecture {known}' if known else ''}"
+        raise UsageError("the log", "the name of its model", found, NAME_IT)
     name = str(words["model"])
     known = catalogue.load()
     if known.model_row(name) is None and not Path(name).exists():
         ending = {other for other in known.all_model_names() if other.rpartition("/")[2].casefold() == name.casefold()}
         if len(ending) == 1:
             return {**words, "model": ending.pop()}
-        raise UnknownError(f"model {name!r}", "a model of the catalogue", "the log names another", "give --model")
+        raise UnknownError(f"model {name!r}", "a model of the catalogue", "found none of this name", NAME_IT)
     return words
 
 
@@ -202,29 +223,56 @@ def _weights_row(asked: MemoryQuestion, server: Mapping[str, Any]) -> list[Row]:
     return [Row("weights_gib", round(low, 3), round(high, 3), loaded, agrees, cause)]
 
 
-def sentence(rows: list[Row], name: str) -> str:
-    """How far the log and the allocator agree, in one sentence."""
+def sentence(rows: list[Row], name: str, server: Mapping[str, Any]) -> str:
+    """Whether the server started, and how far its log and the allocator agree."""
+    return f"{_failed(server)}{_agreement(rows, name)}"
+
+
+def _failed(server: Mapping[str, Any]) -> str:
+    if server.get("status") != "failed":
+        return ""
+    left = server.get("available_kv_gib")
+    room = "" if left is None else f" ({left:.2f} GiB for the cache)".replace("-", "−")
+    return f"This server did not start: {server.get('failure') or 'the log does not say why'}{room}. "
+
+
+def _agreement(rows: list[Row], name: str) -> str:
     decided = [row for row in rows if row.consistent is not None]
     off = [row for row in decided if not row.consistent]
-    bare = [row.number for row in off if not row.cause]
+    bare = [LABELS[row.number] for row in off if not row.cause]
+    agree = f"{len(decided) - len(off)} of {len(decided)} numbers of {name} agree"
     if not decided:
         return f"{name} prints no number that the allocator decides."
     if bare:
-        return f"Not explained: {', '.join(bare)} of {name}; {len(decided) - len(off)} of {len(decided)} agree."
-    if off:
-        return f"{len(decided) - len(off)} of {len(decided)} numbers of {name} agree; the others have a named cause."
-    causes = dict.fromkeys(row.cause for row in decided if row.cause)
+        return f"Not explained: {', '.join(bare)}; {agree}."
+    differs = "".join(f" {LABELS[row.number]} differs: {row.cause}." for row in off)
+    causes = dict.fromkeys(row.cause for row in decided if row.cause and row.consistent)
     if causes:
-        return f"The printed numbers of {name} agree only with this explanation: {'; '.join(causes)}."
-    return f"Consistent: every printed number of {name} lies inside its predicted interval."
+        return f"The printed numbers of {name} agree only with this explanation: {'; '.join(causes)}.{differs}"
+    return (
+        f"{agree}.{differs}"
+        if off
+        else f"Consistent: every printed number of {name} lies inside its predicted interval."
+    )
 
 
 def _shown(row: Row) -> dict[str, Any]:
     predicted = None if row.low is None else [row.low, row.high]
     return {
         "number": row.number,
+        "label": LABELS[row.number],
         "predicted": predicted,
         "printed": row.printed,
         "consistent": row.consistent,
+        "result": _result(row),
         "cause": row.cause or None,
     }
+
+
+def _result(row: Row) -> str:
+    """How the printed number stands to the prediction, in a word or two."""
+    if row.printed is None:
+        return "not printed"
+    if row.consistent is None:
+        return "not predicted"
+    return "differs" if not row.consistent else "explained" if row.cause else "consistent"

@@ -133,20 +133,25 @@ def log_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
     yield answer["sentence"]
     from rich.table import Table
 
-    columns = ("Number", "Predicted", "Printed", "Consistent", "Cause")
+    columns = ("Number", "Predicted", "Printed", "Result", "Cause")
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in answer["predicted_against_printed"]:
-        cells = (row["number"], _shown(row["predicted"]), _shown(row["printed"]), _yes(row["consistent"]))
+        cells = (row["label"], _printed(row["predicted"]), _printed(row["printed"]), row["result"])
         table.add_row(*cells, row["cause"] or "")
     yield table
+    yield answer["reading"]
     yield ""
     yield from item_table(answer["items"])
     yield from ("note: " + note for note in answer["notes"])
 
 
+def _printed(value: Any) -> str:
+    return "—" if value is None else _shown(value)
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        return " to ".join(_shown(end) for end in value) if value[0] != value[1] else _shown(value[0])
+        return " to ".join(dict.fromkeys(map(_shown, value)))
     if isinstance(value, float):
         return f"{value:,.2f}"
     return f"{value:,}" if isinstance(value, int) else "unknown" if value is None else str(value)

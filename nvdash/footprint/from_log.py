@@ -136,7 +136,9 @@ def hypotheses(layout: Layout, request: CacheRequest, printed: Printed) -> list[
     if request.draft is None and layout.mtp is not None:
         found += [
             Hypothesis(
-                "draft", f"a drafter: {tokens} MTP tokens add layers and states", {"draft": Draft("mtp", tokens)}
+                "draft",
+                f"a drafter (MTP, {tokens} per step) adds layers and states",
+                {"draft": Draft("mtp", tokens)},
             )
             for tokens in (1, 2, 3, 4)
         ]

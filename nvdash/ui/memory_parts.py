@@ -8,6 +8,7 @@ from nvdash.answers.words import VERDICTS, count, dtype, gib, ratio, tokens_shor
 from nvdash.ui import cached, charts, components, uploads
 from nvdash.ui.selection import Selection
 
+AS_THE_LOG_SAYS = "As the log says"
 TOKENS, FRACTION = "memory_tokens", "memory_fraction"
 NOT_SIZED = ("refused", "trap")
 Answer = dict[str, Any]
@@ -228,11 +229,14 @@ def item_sizes(row: Answer) -> Answer:
     return {"Typical": gib(row["bytes"], 2), "Range": "exact" if low == high else f"{low} to {high}"}
 
 
-def from_log(chosen: Selection) -> None:
-    """Why a log says another number: predicted against printed, with the cause of each difference."""
+def from_log() -> None:
+    """Why a log says another number: predicted against printed; the log is asked, not the selectors of the sidebar."""
     st.subheader("Why does my log say another number?", anchor=False)
     with st.form("memory_log"):
-        file = st.file_uploader("Start-up log of your server", key="memory_log_file", max_upload_size=50)
+        left, right = st.columns([2, 1])
+        file = left.file_uploader("Start-up log of your server", key="memory_log_file", max_upload_size=50)
+        models = (AS_THE_LOG_SAYS, *cached.choices().models)
+        model = right.selectbox("Model of this log", models, key="memory_log_model", help="Logs often name none.")
         asked = st.form_submit_button("Compare with this log", icon=":material/compare_arrows:")
     if not asked:
         return
@@ -240,21 +244,29 @@ def from_log(chosen: Selection) -> None:
         st.info("Choose a log file first.")
         return
     with uploads.saved([file]) as paths:
-        question = {"model": chosen.model, "framework": chosen.framework, "log": str(paths[0])}
+        named = {} if model == AS_THE_LOG_SAYS else {"model": model}
+        question = {"log": str(paths[0]), **named}
         answer = components.asking(cached.ask_fresh, "memory", question)
+    replayed = answer["question"]
     components.answer("info", components.plain(answer["sentence"]))
+    st.caption(
+        f"Replayed as {components.plain(replayed['model'])}, {cached.framework_name(replayed['framework'])} "
+        f"{components.plain(replayed['release'])}. {answer['reading']}"
+    )
     components.table([log_row(row) for row in answer["predicted_against_printed"]], "Predicted against printed")
+    for note in answer["notes"]:
+        st.caption(components.plain(note))
 
 
 def log_row(row: Answer) -> Answer:
     """One number of the log beside its replay."""
-    words = {True: "✓ consistent", False: "✕ differs", None: "? cannot be compared"}
+    marks = {"consistent": "✓", "explained": "◇", "differs": "✕"}
     low, high = row["predicted"] or (None, None)
     return {
-        "Number": components.plain(row["number"]),
+        "Number": row["label"],
         "Predicted": components.plain(exact(low) if low == high else f"{exact(low)} to {exact(high)}"),
         "Printed": components.plain(exact(row["printed"])),
-        "Result": words[row["consistent"]],
+        "Result": f"{marks.get(row['result'], '–')} {row['result']}",
         "Cause": components.plain(row["cause"]) or "—",
     }
 
@@ -262,7 +274,7 @@ def log_row(row: Answer) -> Answer:
 def exact(value: Any) -> str:
     """A number of a log with its separators and no digit lost."""
     if value is None:
-        return "unknown"
+        return "—"
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 

@@ -24,5 +24,5 @@ with right:
     memory_parts.requests(views)
 memory_parts.formula(answer)
 memory_parts.items(answer)
-memory_parts.from_log(chosen)
+memory_parts.from_log()
 components.command(selection.command("memory", question))

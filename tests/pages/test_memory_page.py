@@ -82,9 +82,9 @@ def test_the_utilisation_changes_the_pool_and_the_command(app):
     assert "--gpu-memory-utilization 0.5" in app.code[-1].value
 
 
-def compared(app, tokens):
+def compared(app, tokens, **link):
     """The numbers of a start-up log beside their replay."""
-    visit(app, "Memory")
+    visit(app, "Memory", **link)
     log = ("server.log", start_log(tokens).encode(), "text/plain")
     app.file_uploader(key="memory_log_file").set_value(log)
     press(app, "Compare with this log")
@@ -94,15 +94,33 @@ def compared(app, tokens):
 def test_a_log_that_agrees_is_called_consistent(app):
     # 20 GiB / (131,072 B per token x 16) = 10,240 blocks = 163,840 tokens; "20.00" stands for 19.995 to 20.005 GiB
     rows = compared(app, 163_840)
-    assert rows.loc[r"kv\_tokens", "Predicted"] == "163,792 to 163,872"
-    assert rows.loc[r"kv\_tokens", "Printed"] == "163,840"
-    assert rows.loc[r"kv\_tokens", "Result"] == "✓ consistent"
+    assert rows.loc["KV cache tokens", "Predicted"] == "163,792 to 163,872"
+    assert rows.loc["KV cache tokens", "Printed"] == "163,840"
+    assert rows.loc["KV cache tokens", "Result"] == "✓ consistent"
 
 
 def test_a_log_that_says_another_number_is_told_why(app):
     rows = compared(app, 327_680)  # twice the tokens in the same bytes: FP8 was stored
-    assert "silent fp8" in rows.loc[r"kv\_tokens", "Cause"]
+    assert "silent fp8" in rows.loc["KV cache tokens", "Cause"]
     assert any("agree only with this explanation" in line.value for line in app.info)
+
+
+def test_the_log_says_which_model_it_is_whatever_the_sidebar_shows(app):
+    rows = compared(app, 163_840, model="Qwen/Qwen3-8B")
+    assert "Replayed as meta-llama/Llama-3.1-8B-Instruct, vLLM 0.11.0." in text(app)
+    assert rows.loc["KV cache tokens", "Result"] == "✓ consistent"
+
+
+def test_a_log_that_names_no_model_asks_for_it(app):
+    visit(app, "Memory")
+    nameless = start_log(163_840).replace("model='meta-llama/Llama-3.1-8B-Instruct', ", "")
+    app.file_uploader(key="memory_log_file").set_value(("server.log", nameless.encode(), "text/plain"))
+    press(app, "Compare with this log")
+    assert "expected the name of its model" in app.error[0].value
+    app.main.selectbox(key="memory_log_model").select("meta-llama/Llama-3.1-8B-Instruct")
+    press(app, "Compare with this log")
+    assert not app.error
+    assert table(app, "Number", "Result").set_index("Number").loc["KV cache tokens", "Result"] == "✓ consistent"
 
 
 def test_no_log_is_asked_for_and_not_an_error(app):

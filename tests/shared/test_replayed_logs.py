@@ -14,7 +14,7 @@ LOGS = [
     ("vllm-0.16.0-llama3-70b-awq-tp2.log", {"model": "TechxGenus/Meta-Llama-3-70B-Instruct-AWQ", "tp": 2}, ""),
     ("vllm-0.18.1rc1-qwen35-35b-fp8-gb10.log", {"model": "Qwen/Qwen3.5-35B-A3B-FP8"}, "states of fixed size"),
     ("vllm-0.20.0-qwen36-35b-nvfp4-wsl-docker-timestamps.log", {"model": "Qwen/Qwen3.6-35B-A3B"}, "silent fp8"),
-    ("vllm-0.20.2rc1-glm-dcp8-mtp1.log", {"model": "zai-org/GLM-5.1"}, "a drafter: 1 MTP"),
+    ("vllm-0.20.2rc1-glm-dcp8-mtp1.log", {"model": "zai-org/GLM-5.1"}, "a drafter (MTP, 1 per step)"),
     ("vllm-0.8-v0-phi4-bnb-indented.log", {"model": "microsoft/phi-4"}, ""),
     ("sglang-2025-01-llama8b-old-wording.log", {"model": "meta-llama/Llama-3.1-8B-Instruct"}, ""),
     ("sglang-2026-02-kimi-k25-tp8.log", {"model": "moonshotai/Kimi-K2.5"}, ""),
