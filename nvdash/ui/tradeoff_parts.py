@@ -56,7 +56,11 @@ def elsewhere() -> None:
         st.markdown("**Runs in this store are of**")
         components.table(
             [
-                {"Model": components.plain(row["model"]), "GPU": components.plain(row["gpu"]), "Runs": str(row["runs"])}
+                {
+                    "Model": components.plain(row.get("model_base")) or "unknown",
+                    "GPU": components.plain(row.get("gpu")) or "unknown",
+                    "Runs": str(row["runs"]),
+                }
                 for row in systems
             ],
             "Models and GPUs with runs",

@@ -1,5 +1,7 @@
 """Trade-offs: runs of this store, published reports apart, and the plan."""
 
+from nvdash.store import adding
+from nvdash.store.adding import FileMark, NewRun
 from tests.pages.reading import table, text, visit
 
 
@@ -8,6 +10,15 @@ def test_an_empty_store_says_so_and_leads_on(app):
     assert app.info[0].value.startswith("No four-way experiment yet for meta-llama/Llama-3.1-8B-Instruct on rtx-5090.")
     assert "The store is empty." in text(app)
     assert "Submit results" in [link.label for link in app.get("page_link")]
+
+
+def test_runs_of_other_systems_are_named_even_where_they_say_little(app):
+    file = FileMark("bench.json", "vllm-bench-serve")
+    told = {"model": "Qwen/Qwen3-32B", "model_base": "Qwen/Qwen3-32B", "gpu": "b200-hgx", "framework": "vllm"}
+    adding.add([NewRun("a" * 64, told, file), NewRun("b" * 64, {"output_tok_s": 1.0}, file)])
+    visit(app, "Trade-offs")
+    systems = table(app, "Model", "GPU", "Runs")
+    assert systems.values.tolist() == [["Qwen/Qwen3-32B", "b200-hgx", "1"], ["unknown", "unknown", "1"]]
 
 
 def test_published_reports_stand_apart_and_claim_nothing_of_ours(app):
