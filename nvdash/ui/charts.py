@@ -1,8 +1,12 @@
 """Charts that say one thing each; the finding stands in words beside them.
 
 Status colours belong to verdicts, dtype marks to formats; neither is used for the other.
+A finished chart is kept by its data and the theme: to build one takes longer than the rest of a page.
 """
 
+import json
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import altair as alt
@@ -45,15 +49,39 @@ def text_colour() -> str:
     return STATUS[theme()]["gray"][0]
 
 
-def shown(chart: Any, alt_text: str, key: str) -> None:
-    """Draw a chart with readable axes and a text alternative that names the finding."""
+Spec = dict[str, Any]
+"""A finished Vega-Lite chart with its data."""
+_BUILDERS: dict[str, Callable[..., alt.TopLevelMixin]] = {}
+alt.theme.enable("none")
+
+
+def kept(build: Callable[..., Any]) -> Callable[..., Spec]:
+    """Let a function that builds a chart answer with the finished one, kept by its arguments and the theme."""
+    _BUILDERS[build.__name__] = build
+
+    @wraps(build)
+    def finished(*arguments: Any) -> Spec:
+        return _finished(build.__name__, theme(), json.dumps(arguments))
+
+    return finished
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _finished(name: str, mode: str, arguments: str) -> Spec:
     muted = text_colour()
-    finished = chart.configure_axis(
+    chart = _BUILDERS[name](*json.loads(arguments)).configure_axis(
         labelColor=muted, titleColor=muted, gridOpacity=0.35, labelFontSize=12, titleFontSize=12
-    ).configure_view(strokeWidth=0)
-    st.altair_chart(finished, alt=alt_text, key=key)
+    )
+    spec: Spec = chart.configure_view(strokeWidth=0).to_dict()
+    return spec
 
 
+def shown(spec: Spec, alt_text: str, key: str) -> None:
+    """Draw a finished chart with a text alternative that names the finding."""
+    st.vega_lite_chart(spec=spec, alt=alt_text, key=key)
+
+
+@kept
 def memory_steps(rows: list[dict[str, Any]]) -> Any:
     """Stepped bars from left to right: what each part of one GPU's memory takes, in GiB."""
     frame = pd.DataFrame(rows)
@@ -73,6 +101,7 @@ def memory_steps(rows: list[dict[str, Any]]) -> Any:
     return (bars + words).properties(height=34 * len(frame) + 46)
 
 
+@kept
 def memory_growth(lines: list[dict[str, Any]], limit_gib: float, fixed_gib: float, now_tokens: int) -> Any:
     """One line per cache dtype from the fixed part up to the engine's limit; where it meets, the pool is full."""
     colours = DTYPE[theme()]
@@ -105,6 +134,7 @@ def memory_growth(lines: list[dict[str, Any]], limit_gib: float, fixed_gib: floa
     return alt.layer(flat, rules.encode(y="gib:Q"), line, marks, labels, now).properties(height=330)
 
 
+@kept
 def requests_grid(rows: list[dict[str, Any]], columns: list[str]) -> Any:
     """How many requests fit at once, by context and weights/cache; the number is in the cell."""
     frame = pd.DataFrame(rows)
@@ -127,6 +157,7 @@ def requests_grid(rows: list[dict[str, Any]], columns: list[str]) -> Any:
     return (cells + words).properties(height=max(220, 34 * frame["context"].nunique() + 110))
 
 
+@kept
 def timeline(bars: list[dict[str, Any]], releases: list[str]) -> Any:
     """One bar per stretch of releases with the same answer; `start` and `end` index the releases."""
     palette = STATUS[theme()]
@@ -160,6 +191,7 @@ def timeline(bars: list[dict[str, Any]], releases: list[str]) -> Any:
     return (box + words).properties(height=32 * frame["row"].nunique() + 40)
 
 
+@kept
 def interaction(rows: list[dict[str, Any]], unit: str) -> Any:
     """Two lines, one per weight format, over the cache format: parallel lines mean that the effects add up."""
     frame = pd.DataFrame(rows)
@@ -178,6 +210,7 @@ def interaction(rows: list[dict[str, Any]], unit: str) -> Any:
     ).properties(height=300)
 
 
+@kept
 def pareto(rows: list[dict[str, Any]], x_title: str, y_title: str, hollow: bool = False) -> Any:
     """Named marks and the front as a line; hollow marks are published, never on one axis with runs of this store."""
     frame = pd.DataFrame(rows)
@@ -194,6 +227,7 @@ def pareto(rows: list[dict[str, Any]], x_title: str, y_title: str, hollow: bool 
     return (front + marks + words).properties(height=300)
 
 
+@kept
 def bars(rows: list[dict[str, Any]], label: str, value: str, text: str) -> Any:
     """Plain horizontal bars with their words at the end."""
     frame = pd.DataFrame(rows)
