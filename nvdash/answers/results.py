@@ -197,7 +197,8 @@ def smoke_list() -> list[dict[str, Any]]:
     from nvdash.store.observations import is_cuda_pass
 
     load_once()
-    return [{**report, "cuda": is_cuda_pass(report)} for report in smoke.smoke_reports()]
+    reports = sorted(smoke.smoke_reports(), key=lambda report: str(report["ran_at"]), reverse=True)
+    return [{**report, "cuda": is_cuda_pass(report)} for report in reports]
 
 
 def systems() -> list[dict[str, Any]]:

@@ -296,7 +296,7 @@ def by_family(rows: list[Answer]) -> list[Answer]:
     """Launches and time per family, longest first."""
     sums: dict[str, list[float]] = {}
     for item in rows:
-        found = sums.setdefault(item.get("family") or "unknown", [0.0, 0.0])
+        found = sums.setdefault((item.get("family") or "unknown").replace("_", " "), [0.0, 0.0])
         found[0] += item["calls"]
         found[1] += item.get("time_us") or 0.0
     ordered = sorted(sums.items(), key=lambda pair: -pair[1][1])
@@ -353,7 +353,7 @@ def history() -> None:
         [
             {
                 "Report": f"`{row['smoke_id'][:8]}`",
-                "When": row["ran_at"],
+                "When": row["ran_at"][:16].replace("T", " "),
                 "Engine": row["engine"],
                 "Release": row["release"] or "unknown",
                 "GPU": components.plain(row["gpu"] or row["arch"]),

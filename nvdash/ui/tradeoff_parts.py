@@ -24,6 +24,8 @@ CELLS = {
     "cache": ("wide", "narrow"),
     "both": ("narrow", "narrow"),
 }
+FEW = 3
+"""So many reports are shown open."""
 Answer = dict[str, Any]
 
 
@@ -210,7 +212,7 @@ def published(chosen: Selection) -> list[Answer]:
     left, right = st.columns(2)
     scope = left.selectbox(
         "Show",
-        ["All reports", "This model", "This GPU", "This model and GPU"],
+        ["All reports", "This model", "This GPU", "This model and GPU", "This capability"],
         key="published_scope",
         bind="query-params",
     )
@@ -220,6 +222,7 @@ def published(chosen: Selection) -> list[Answer]:
     filters: Answer = {
         "model": chosen.model if "model" in scope else None,
         "gpu": chosen.gpu if "GPU" in scope else None,
+        "arch": cached.arch_of(chosen.gpu) if "capability" in scope else None,
         "kv_cache_dtype": None if cache == "any" else cache,
     }
     answer = components.asking(cached.ask, "published", filters)
@@ -230,16 +233,16 @@ def published(chosen: Selection) -> list[Answer]:
     )
     rows: list[Answer] = []
     for report in answer["reports"]:
-        rows += report_table(report)
+        rows += report_table(report, is_open=len(answer["reports"]) <= FEW)
     if not answer["reports"]:
         st.caption("No report matches these filters.")
     return rows
 
 
-def report_table(report: Answer) -> list[Answer]:
+def report_table(report: Answer, is_open: bool) -> list[Answer]:
     """One report: its parts apart, its note, and what must be read beside it."""
     rows = [report_row(part, row) for part, found in report["parts"].items() for row in found]
-    with st.expander(f"◇ {report['title']} ({len(rows)} numbers)"):
+    with st.expander(f"◇ {report['title']} ({len(rows)} numbers)", expanded=is_open):
         if report["note"]:
             st.markdown(components.plain(report["note"]))
         components.table(rows, f"Numbers of the report {report['title']}")
