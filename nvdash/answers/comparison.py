@@ -39,9 +39,9 @@ def compare(question: Mapping[str, Any]) -> dict[str, Any]:
     if not asked:
         raise UsageError("compare", "a model and a GPU, or two run ids", "found neither", "--model NAME --gpu NAME")
     load_once()
-    groups = [group(row) for row in matched.groups(filters_of(asked))]
+    rows, scores = matched.groups_and_scores(filters_of(asked))
+    groups = [group(row) for row in rows]
     sets = matched_sets(groups)
-    scores = stored.scores_of({run for found in sets for run in found.run_ids()})
     return envelope(
         "compare",
         asked,

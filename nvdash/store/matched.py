@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nvdash.store.columns import names
 from nvdash.store.connection import reading
-from nvdash.store.runs import as_dicts, condition
+from nvdash.store.runs import as_dicts, condition, scores_of
 from nvdash.tradeoffs.groups import LENGTHS, MEASURES, OBSERVED
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 PLANS = ("equal-blocks", "equal-utilisation")
 CONTROLS = names("control")
@@ -21,14 +24,27 @@ POINT = (
 
 def groups(filters: Mapping[str, Any], path: Path | None = None) -> list[dict[str, Any]]:
     """Repeats with equal controls as one row: their runs, mean and spread per measure, range per observation."""
+    with reading(path) as connection:
+        return _groups(connection, filters)
+
+
+def groups_and_scores(
+    filters: Mapping[str, Any], path: Path | None = None
+) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+    """The groups, and the quality rows of those of their runs that have some."""
+    with reading(path) as connection:
+        rows = _groups(connection, filters)
+        return rows, scores_of(connection, [run for row in rows for run in row["run_ids"]])
+
+
+def _groups(connection: "DuckDBPyConnection", filters: Mapping[str, Any]) -> list[dict[str, Any]]:
     where, parameters = condition(filters)
     plan = f"CASE WHEN tag IN {PLANS} THEN tag END AS plan"
     sums = [f"[count({name}), avg({name}), stddev_samp({name})] AS {name}" for name in GROUPED]
     ends = [f"[min({name}), max({name})] AS {name}" for name in RANGED]
     runs = "list(run_id ORDER BY run_id) AS run_ids"
     query = f"SELECT {', '.join([*CONTROLS, plan, runs, *sums, *ends])} FROM runs WHERE {where} GROUP BY ALL"
-    with reading(path) as connection:
-        return [_folded(row) for row in as_dicts(connection, query, parameters)]
+    return [_folded(row) for row in as_dicts(connection, query, parameters)]
 
 
 def _folded(row: dict[str, Any]) -> dict[str, Any]:

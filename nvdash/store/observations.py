@@ -1,16 +1,12 @@
-"""What smoke reports let the support matrix believe: for exactly the scope that ran, and nothing else.
+"""What smoke reports let the support matrix believe: for exactly the scope that ran, and nothing else."""
 
-The newest answer of a store is kept beside it as JSON, so that a cold support question need not open the database.
-"""
-
-import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nvdash.store.connection import look, store_path
+from nvdash.store.connection import store_path
+from nvdash.store.keepsake import kept
 from nvdash.support.observations import Observation
 
 MEANING: dict[str, tuple[str, str, str | None]] = {
@@ -27,17 +23,15 @@ ONCE_IS_NOT_ENOUGH = frozenset({"crash"})
 
 def observations(framework: str, arch: str, path: Path | None = None) -> list[Observation]:
     """What was observed of a framework on an architecture; nothing while there is no store."""
-    place = path or store_path()
-    if not place.exists():
-        return []
-    rows = _kept(place)
-    if rows is None:
-        from nvdash.store.smoke import smoke_reports
-
-        rows = [asdict(row) for report in smoke_reports(place) for row in observed(report)]
-        _keep(place, rows)
+    rows = kept(path or store_path(), "observations", _all)
     found = (Observation(**{**row, "stages": tuple(row["stages"])}) for row in rows)
     return [row for row in found if row.framework == framework and row.arch == arch]
+
+
+def _all(place: Path) -> list[dict[str, Any]]:
+    from nvdash.store.smoke import smoke_reports
+
+    return [asdict(row) for report in smoke_reports(place) for row in observed(report)]
 
 
 def observed(report: Mapping[str, Any]) -> Iterator[Observation]:
@@ -106,29 +100,3 @@ def is_cuda_pass(report: Mapping[str, Any]) -> bool:
     """Whether a CUDA kernel ran as requested in this report."""
     on_cuda = (report.get("environment") or {}).get("device") == "cuda" and report.get("engine") != "reference"
     return on_cuda and MEANING.get(str(report.get("verdict")), ("",))[0] == "validated"
-
-
-def _cache_file(place: Path) -> Path:
-    return place.with_name(f"{place.name}.observations.json")
-
-
-def _kept(place: Path) -> list[dict[str, Any]] | None:
-    """The kept answer, if it is of the store as it is now."""
-    try:
-        kept = json.loads(_cache_file(place).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    fresh = isinstance(kept, dict) and kept.get("look") == list(look(place))
-    return list(kept["rows"]) if fresh else None
-
-
-def _keep(place: Path, rows: list[dict[str, Any]]) -> None:
-    """Keep the answer; a folder that cannot be written only costs time."""
-    from tempfile import NamedTemporaryFile
-
-    try:
-        with NamedTemporaryFile("w", dir=place.parent, delete=False, suffix=".tmp", encoding="utf-8") as file:
-            json.dump({"look": list(look(place)), "rows": rows}, file)
-        os.replace(file.name, _cache_file(place))
-    except OSError:
-        return

@@ -87,19 +87,17 @@ def get(run_id: str, path: Path | None = None) -> dict[str, Any]:
     return run
 
 
-def scores_of(run_ids: Iterable[str], path: Path | None = None) -> dict[str, list[dict[str, Any]]]:
+def scores_of(connection: "DuckDBPyConnection", run_ids: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     """The quality rows of these runs that have some, with the scores of single samples where they were handed in."""
     among = "run_id IN (SELECT unnest(?::VARCHAR[]))"
     quality = f"SELECT * FROM quality WHERE {among} ORDER BY task, metric, filter"
     samples = f"SELECT run_id, task, metric, filter, sample, score FROM samples WHERE {among}"
     wanted = [list(run_ids)]
     scored: dict[tuple[str | None, ...], dict[str, float]] = {}
-    with reading(path) as connection:
-        rows = as_dicts(connection, quality, wanted)
-        for *what, sample, score in connection.execute(samples, wanted).fetchall():
-            scored.setdefault(tuple(what), {})[sample] = score
+    for *what, sample, score in connection.execute(samples, wanted).fetchall():
+        scored.setdefault(tuple(what), {})[sample] = score
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
+    for row in as_dicts(connection, quality, wanted):
         run_id = row.pop("run_id")
         of_row = scored.get((run_id, row["task"], row["metric"], row.get("filter")))
         found.setdefault(run_id, []).append({**row, "samples": of_row})

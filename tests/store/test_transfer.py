@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nvdash.errors import UsageError
 from nvdash.store import adding, lifecycle, runs, smoke, transfer
+from nvdash.store.connection import reading
 from nvdash.store.failure import StoreError
 
 EVIL = "=cmd|' /C calc'!A0"
@@ -31,7 +32,8 @@ def filled(store, new_run):
 
 def everything():
     found = runs.find(withdrawn=True)
-    scores = runs.scores_of([run["run_id"] for run in found])
+    with reading() as connection:
+        scores = runs.scores_of(connection, [run["run_id"] for run in found])
     assert [row["samples"] for rows in scores.values() for row in rows] == [{"ab": 1.0}]
     return [runs.get(run["run_id"]) for run in found], scores, smoke.smoke_reports()
 

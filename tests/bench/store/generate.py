@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from nvdash.store.adding import FileMark, NewRun
 from nvdash.store.identity import run_id
 
-MODELS = [f"org/model-{number}" for number in range(20)]
-GPUS = ["B200", "H200 SXM", "RTX 5090", "RTX PRO 6000 Blackwell", "GB300", "L40S", "A100 80GB", "H100 SXM"]
+MODELS = ["meta-llama/Llama-3.1-8B-Instruct", *(f"org/model-{number}" for number in range(19))]
+GPUS = ["b200-hgx", "h200-sxm", "rtx-5090", "rtx-pro-6000-ws", "gb300", "l40s", "a100-80gb-sxm", "h100-sxm"]
 RELEASES = ["0.30.0", "0.31.0", "0.32.0", "0.33.0"]
 WEIGHTS, CACHES = ("bf16", "nvfp4"), ("bf16", "fp8", "nvfp4")
 FILE = FileMark("bench.json", "vllm-bench-serve", "0" * 64, 4096)
