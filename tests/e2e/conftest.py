@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.e2e.visitor import Visitor
 
 ROOT = Path(__file__).parents[2]
 QUIET = (
@@ -26,11 +28,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A fresh dashboard with a store of its own; ended by pid at the end."""
+    """A dashboard as a fresh clone shows it, with a store of its own; ended by pid at the end."""
     port, log = free_port(), tmp_path_factory.mktemp("server") / "server.log"
-    environment = {**os.environ, "NVDASH_STORE": str(log.parent / "nvdash.duckdb")}
+    environment = {**os.environ, "NVDASH_STORE": str(log.parent / "nvdash.duckdb"), "NVDASH_SEED": "on"}
     command = [sys.executable, "-m", "nvdash.ui.serve", "--server.port", str(port)]
     with log.open("wb") as out:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
@@ -62,31 +64,13 @@ def browser(chromium: str) -> Iterator[Browser]:
         found.close()
 
 
-class Visitor:
-    """One browser page and what its console complained about."""
-
-    def __init__(self, page: Page, url: str) -> None:
-        self.page, self.url = page, url
-        self.errors: list[str] = []
-        page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda e: self.errors.append(str(e)))
-
-    def open(self, path: str = "/") -> Page:
-        """Go to a path and wait until the script has finished."""
-        self.page.goto(self.url + path)
-        self.settle()
-        return self.page
-
-    def settle(self) -> None:
-        """Wait until the page shows its title and no script is running."""
-        self.page.get_by_role("heading", level=1).first.wait_for(timeout=60_000)
-        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=60_000)
-
-
 @pytest.fixture
 def visitor(browser: Browser, app_url: str, request: pytest.FixtureRequest) -> Iterator[Visitor]:
-    """A visitor; parametrise indirectly with (size, theme) for phones and the dark theme."""
+    """A visitor whose console must stay clean; parametrise indirectly with (size, theme)."""
     size, theme = getattr(request, "param", ("desktop", "light"))
     context = browser.new_context(viewport=SIZES[size], color_scheme=theme)
-    yield Visitor(context.new_page(), app_url)
+    context.set_default_timeout(25_000)
+    found = Visitor(context.new_page(), app_url)
+    yield found
     context.close()
+    assert not found.errors, f"the console complained: {found.errors}"
