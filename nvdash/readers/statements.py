@@ -59,6 +59,14 @@ class Condition:
         return f"{self.axis} {', '.join(words)}"
 
 
+EVALUATED_ARCHS = ("sm75", "sm80", "sm86", "sm89", "sm90", "sm100", "sm103", "sm110", "sm120", "sm121")
+EVALUATED = Condition("arch", frozenset(EVALUATED_ARCHS))
+"""The GPUs a release's source is evaluated for: a generated statement that names none holds for these, not for others.
+
+What a configuration refuses before any GPU is looked at holds everywhere.
+"""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
     """One fact over a run of releases; each is itself only."""
@@ -104,7 +112,8 @@ class Statement:
         """Where it is written, with its level; None when it has no evidence."""
         if not self.evidence:
             return None
-        return {"framework": self.framework, **self.evidence, "level": self.evidence_level}
+        cited = {key: value for key, value in self.evidence.items() if key != "lines"}
+        return {"framework": self.framework, **cited, "level": self.evidence_level}
 
 
 def statement_of(row: Mapping[str, Any], framework: str) -> Statement:
@@ -112,6 +121,8 @@ def statement_of(row: Mapping[str, Any], framework: str) -> Statement:
     kind = row.get("kind", "support")
     values = {key: _frozen(value) for key, value in row.items() if key in _FIELDS}
     when = tuple(condition_of(axis, limit) for axis, limit in row["when"].items())
+    if row.get("generated") and "arch" not in row["when"] and kind in ("support", "quant"):
+        when += () if row.get("layer") == "config" else (EVALUATED,)
     stage = ("weights",) if kind == "quant" else tuple(listed(row.get("stage", ATTENTION_STAGES)))
     limits = {condition.axis: condition for condition in when}
     values |= {"kind": kind, "framework": framework, "when": when, "stage": stage, "limits": limits}

@@ -6,7 +6,7 @@ is raised or contradicted by what was observed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nvdash.readers.matrix import Matrix, Release
 from nvdash.readers.statements import ATTENTION_STAGES, STAGES
@@ -15,7 +15,7 @@ from nvdash.support.join import joined
 from nvdash.support.matching import matches, outcome
 from nvdash.support.observations import Observation, observed
 from nvdash.support.releases import nearest_read
-from nvdash.support.resolve import CACHE_AXIS, resolve_cache
+from nvdash.support.resolve import CACHE_AXIS, resolve_cache, stored_by
 from nvdash.support.selection import Selection, select_pair
 from nvdash.support.stage import flashinfer_path, stage_of
 from nvdash.support.values import RANK, Resolved, StageVerdict, Verdict, worst
@@ -49,13 +49,16 @@ def answer(question: Question, values: Values) -> Verdict:
     """The answer for the values of one combination; `pivot` asks many of one view."""
     cache, word = resolve_cache(question.view, values)
     chosen, attention = _attention(question, values, cache, word)
+    backend = _backend_name(chosen)
+    if word is not None and backend is not None:
+        cache = stored_by(question.view, values, cache, word, backend)
     weights = weights_stage(question.view, values, question.matrix.axes().get("weight_flags", {}))
     if question.observations:
         weights = observed(weights, "weights", values, question.release.flashinfer, question.observations)
     resolved = {
         "weights": Resolved(values.get("weights"), values.get("weights")),
         CACHE_AXIS: cache,
-        "backend": Resolved(values.get("backend") or AUTO_BACKEND, _backend_name(chosen)),
+        "backend": Resolved(values.get("backend") or AUTO_BACKEND, backend),
     }
     skipped = chosen[0].skipped if chosen else ()
     verdicts = (weights.verdict, *(stage.verdict for stage in attention.values()))
@@ -122,12 +125,18 @@ class _BackendStages:
         if self._choice.backend is None:
             return self._choice.instead or StageVerdict("unknown")
         settled, path = self._settled(name)
+        if settled.verdict == "unknown" and settled.reason is None:
+            settled = replace(settled, reason=self._no_rule())
         question, release = self._question, self._question.release
         if path and settled.verdict != "refused":
             settled = joined(question.matrix, release, settled, name, path, self._values)
         if not question.observations:
             return settled
         return observed(settled, name, self._values, release.flashinfer, question.observations)
+
+    def _no_rule(self) -> str:
+        values = self._values
+        return f"no rule for {values['backend']} with {values[CACHE_AXIS]} on {values['arch']}"
 
     def _settled(self, name: str) -> tuple[StageVerdict, str | bool]:
         """What the statements say: once for all stages when none of them tells stages apart."""
@@ -147,10 +156,7 @@ class _BackendStages:
         result = outcome(self._fits, name)
         tags = [tag for tag in self._tags if name in tag.stage]
         applying = [fit.statement for fit in self._fits if not fit.open and name in fit.statement.stage]
-        values = self._values
-        missing = f"no rule for {values['backend']} with {values[CACHE_AXIS]} on {values['arch']}"
-        settled = stage_of(result, applying, tags, self._choice.backend, missing)
-        return settled, flashinfer_path(result, tags)
+        return stage_of(result, applying, tags, self._choice.backend), flashinfer_path(result, tags)
 
 
 def _all_stages(stage: StageVerdict) -> dict[str, StageVerdict]:

@@ -1,5 +1,7 @@
 """What a release makes of a requested cache dtype: `auto` follows the checkpoint, and so may a named one."""
 
+from dataclasses import replace
+
 from nvdash.support.axes import Values
 from nvdash.support.matching import matches
 from nvdash.support.values import Resolved
@@ -37,6 +39,22 @@ def resolve_cache(view: View, values: Values) -> tuple[Resolved, str | None]:
     if values.get("checkpoint_kv") == "none":
         return Resolved(requested, model_dtype), AUTO
     return Resolved(requested, None, _why_unknown(values)), None
+
+
+def stored_by(view: View, values: Values, cache: Resolved, word: str, backend: str) -> Resolved:
+    """The dtype after the backend is chosen: some store another record than the flag's word says."""
+    fits = matches(view.stored_rules, {**values, CACHE_AXIS: word, "backend": backend})
+    certain = next((fit.statement for fit in fits if not fit.open), None)
+    if certain is None:
+        return cache
+    return replace(
+        cache,
+        resolved=certain.becomes,
+        reason=certain.reason,
+        evidence=certain.citation(),
+        kv_format=certain.kv_format,
+        silent=certain.silent,
+    )
 
 
 def _why_unknown(values: Values) -> str:

@@ -9,7 +9,7 @@ from nvdash.support.values import StageVerdict
 
 
 def stage_of(
-    result: Outcome, applying: Sequence[Statement], tags: Sequence[Statement], backend: str | None, missing: str = ""
+    result: Outcome, applying: Sequence[Statement], tags: Sequence[Statement], backend: str | None
 ) -> StageVerdict:
     """The stage's verdict; kernel, path and compute come from the deciding statement, else from the nearest tag.
 
@@ -26,7 +26,7 @@ def stage_of(
         compute=_first(speakers, "compute"),
         path=_first(speakers, "path"),
         layer=deciding.layer if deciding and is_shown else None,
-        reason=reason or (missing or None if result.verdict == "unknown" else None),
+        reason=reason or _needs(result),
         evidence=deciding.citation() if deciding else None,
         statement=deciding.id if deciding else None,
         conditions=result.conditions(),
@@ -34,6 +34,12 @@ def stage_of(
         reports=_union([*applying, *tags], "reports"),
         warnings=tuple(item.warning for item in [*applying, *tags] if item.warning),
     )
+
+
+def _needs(result: Outcome) -> str | None:
+    """What would decide it, where a statement says that it is undecided."""
+    needs = result.statement.needs if result.statement and result.verdict == "unknown" else ()
+    return f"undecided: it needs {' and '.join(needs)}" if needs else None
 
 
 def flashinfer_path(result: Outcome, tags: Sequence[Statement]) -> str | bool:

@@ -34,7 +34,10 @@ class View:
         """The weights stages that were judged so far."""
         self.judged: dict[tuple[object, ...], tuple[StageVerdict, str | bool]] = {}
         """What sets of statements say of a backend's stages, as far as it was asked."""
-        self.cache_rules = tuple(item for item in self.resolve if item.axis == "kv_cache_dtype")
+        cache_rules = [item for item in self.resolve if item.axis == "kv_cache_dtype"]
+        self.cache_rules = tuple(item for item in cache_rules if BACKEND not in item.limits)
+        self.stored_rules = tuple(item for item in cache_rules if BACKEND in item.limits)
+        """What a chosen backend stores instead of the resolved dtype."""
         self._by_backend: dict[str | None, tuple[Statement, ...]] = {}
         self._tags_of: dict[str, tuple[Statement, ...]] = {}
 

@@ -161,6 +161,23 @@ def test_auto_is_unknown_when_the_checkpoints_scheme_was_not_read(make_matrix, n
     assert "kv_cache_scheme was not read" in found.stages["decode"].reason
 
 
+def test_a_backend_may_store_another_record_than_the_flag_says(make_matrix, nvfp4_on_sm120):
+    packed = {
+        "id": "packed",
+        "kind": "resolve",
+        "when": {"backend": "FLASHINFER", "kv_cache_dtype": "nvfp4"},
+        "since": "0.32.0",
+        "becomes": "nvfp4_ds_mla",
+        "evidence": {"release": "0.33.0", "file": "mla.py", "line": 3},
+    }
+    found = verdict(make_matrix([packed, priority(["FLASHINFER"]), FLASHINFER_ROW]), nvfp4_on_sm120)
+    cache = found.resolved["kv_cache_dtype"]
+    assert (cache.requested, cache.resolved, cache.evidence["line"]) == ("nvfp4", "nvfp4_ds_mla", 3)
+    assert found.verdict == "expected"
+    other = verdict(make_matrix([packed, priority(["TRITON"]), FLASHINFER_ROW]), nvfp4_on_sm120)
+    assert other.resolved["kv_cache_dtype"].resolved == "nvfp4"
+
+
 # --- weights -------------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nvdash.readers.statements import condition_of, statement_of
+from nvdash.extract import context, sglang_config
+from nvdash.readers.statements import EVALUATED_ARCHS, condition_of, statement_of
 from nvdash.support.matching import avoid, match, matches, outcome
 from nvdash.support.values import RANK
 from tests.support.conftest import row
@@ -115,3 +116,17 @@ def test_a_conditional_statement_lists_what_it_needs_or_else_its_reason():
     assert outcome_of([row("a", {}, "conditional", reason="16 tokens per block")], {}).conditions() == (
         "16 tokens per block",
     )
+
+
+def test_a_generated_statement_without_a_gpu_holds_for_the_gpus_that_were_evaluated():
+    wide = {"id": "wide", "when": {"backend": "A"}, "since": "1", "where": "a.yaml:1", "generated": True}
+    read = statement_of({**wide, "verdict": "expected"}, "vllm")
+    assert match(read, {"backend": "A", "arch": "sm120"}) and not match(read, {"backend": "A", "arch": "gfx942"})
+    config = statement_of({**wide, "verdict": "refused", "layer": "config"}, "vllm")
+    assert match(config, {"backend": "A", "arch": "gfx942"})
+    by_hand = statement_of({**wide, "verdict": "expected", "generated": False}, "vllm")
+    assert match(by_hand, {"backend": "A", "arch": "gfx942"})
+
+
+def test_the_evaluated_gpus_are_those_of_the_extractors():
+    assert EVALUATED_ARCHS == tuple(f"sm{number}" for number in context.ARCHITECTURES) == sglang_config.ARCHITECTURES

@@ -140,5 +140,44 @@ def test_a_compressed_tensors_cache_scheme_overrides_even_a_named_dtype_until_0_
     assert (resolved("0.21.0"), resolved("0.22.1")) == ("fp8", "bfloat16")
 
 
+@pytest.mark.parametrize(
+    ("gpu", "model", "dtype", "verdict", "backend", "stored"),
+    [
+        ("B200", "deepseek-ai/DeepSeek-V4-Pro", "auto", "unknown", "FLASHMLA_SPARSE_DSV4", "fp8_ds_mla"),
+        ("B200", "deepseek-ai/DeepSeek-V4-Pro", "bfloat16", "trap", "FLASHMLA_SPARSE_DSV4", "bfloat16"),
+        ("RTX 5090", "deepseek-ai/DeepSeek-V4-Flash", "fp8", "unknown", "FLASHINFER_MLA_SPARSE_DSV4", "fp8_ds_mla"),
+        ("B200", "MiniMaxAI/MiniMax-M3", "auto", "unknown", "MINIMAX_M3_SPARSE", "bfloat16"),
+        ("RTX 5090", "MiniMaxAI/MiniMax-M3", "nvfp4", "trap", "MINIMAX_M3_SPARSE", "nvfp4"),
+    ],
+)
+def test_a_model_that_brings_its_own_attention_is_not_judged_by_the_list(gpu, model, dtype, verdict, backend, stored):
+    answer = check({"release": "0.33.0", "gpu": gpu, "model": model, "kv_cache_dtype": dtype})
+    assert (answer["verdict"], answer["resolved"]["backend"]) == (verdict, backend)
+    assert answer["resolved"]["kv_cache_dtype"] == stored
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "backend", "stored"),
+    [
+        ("H200 SXM", "fp8", "FLASHMLA_SPARSE", "fp8_ds_mla"),
+        ("B200", "fp8", "FLASHINFER_MLA_SPARSE", "fp8"),
+        ("RTX 5090", "auto", "FLASHINFER_MLA_SPARSE_SM120", "fp8_ds_mla"),
+    ],
+)
+def test_one_cache_flag_is_another_record_per_gpu_in_sparse_mla(gpu, dtype, backend, stored):
+    answer = check({"release": "0.33.0", "gpu": gpu, "model": "deepseek-ai/DeepSeek-V3.2", "kv_cache_dtype": dtype})
+    assert answer["resolved"]["backend"] == backend
+    assert answer["resolved"]["kv_cache_dtype"] == stored
+
+
+@pytest.mark.parametrize("gpu", ["gfx1100", "MI355X", "V100-SXM2-32GB", "sm87", "sm107"])
+@pytest.mark.parametrize("weights", ["nvfp4", "fp8"])
+def test_what_was_evaluated_for_other_gpus_is_never_expected_here(gpu, weights):
+    question = {"release": "0.33.0", "gpu": gpu, "head_layout": "gqa:32/8x128", "kv_cache_dtype": "bfloat16"}
+    answer = check({**question, "weights": weights, "backend": "FLASH_ATTN"})
+    assert answer["stages"]["weights"]["verdict"] == "unknown"
+    assert answer["stages"]["decode"]["verdict"] == "unknown"
+
+
 def test_every_check_of_the_matrix_passes():
     assert lint()["findings"] == []
