@@ -37,6 +37,18 @@ class LazyGroup(click.Group):
         command = import_module(module).command if module else None
         return command if isinstance(command, click.Command) else None
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a wrong flag is answered in JSON too where JSON was asked for."""
+        wants_json = "--json" in ctx.args
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if wants_json:
+                from nvdash.cli.output import usage_object
+
+                click.echo(usage_object(error))
+            raise
+
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from nvdash.answers.envelope import SCHEMA_VERSION
-from nvdash.errors import NvdashError
+from nvdash.errors import NvdashError, UsageError
 
 Answer = dict[str, Any] | list[Any]
 Outcome = tuple[Answer, int, Callable[[Any], Iterable[Any]]]
@@ -50,6 +50,18 @@ def show(answer: Answer, lines: Callable[[Any], Iterable[Any]], as_json: bool) -
 def refuse(error: NvdashError, as_json: bool) -> None:
     """Say what was wrong on stderr (and as JSON when asked) and leave with the error's code."""
     if as_json:
-        click.echo(json.dumps({"schema": f"nvdash.error/{SCHEMA_VERSION}", "error": error.as_dict()}))
+        click.echo(error_object(error))
     click.echo(str(error), err=True)
     sys.exit(error.exit_code)
+
+
+def error_object(error: NvdashError) -> str:
+    """The JSON that stands in an answer's place."""
+    return json.dumps({"schema": f"nvdash.error/{SCHEMA_VERSION}", "error": error.as_dict()}, ensure_ascii=False)
+
+
+def usage_object(error: click.UsageError) -> str:
+    """The same for a flag that click refuses before the command runs; click itself tells stderr."""
+    path = error.ctx.command_path if error.ctx else "nvdash"
+    hint = f"{path} --help lists them"
+    return error_object(UsageError(path, "the flags and arguments of this command", error.format_message(), hint))

@@ -57,6 +57,23 @@ def test_json_is_one_object_on_stdout():
     assert (ran.exit_code, answer["verdict"], answer["nearest_release"]) == (3, "unknown", "0.33.0")
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["check", "--tp", "x"], "'x' is not a valid integer range"),
+        (["check", "--no-such-flag"], "No such option"),
+        (["matrix", "diff"], "Missing option '--from'"),
+        (["chek"], "No such command 'chek'"),
+    ],
+)
+def test_a_wrong_flag_is_answered_in_json_too(words, found):
+    ran = run(*words, "--json")
+    answer = json.loads(ran.stdout)
+    assert (ran.exit_code, answer["schema"]) == (2, "nvdash.error/1")
+    assert found in answer["error"]["found"] and "Error:" in ran.stderr
+    assert run(*words).stdout == ""
+
+
 def test_a_wrong_name_leaves_stdout_to_the_json_error_and_tells_stderr():
     ran = run("check", "--gpu", "RTX 5091", "--json")
     assert ran.exit_code == 3
