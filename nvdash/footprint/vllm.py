@@ -1,12 +1,13 @@
 """vLLM's cache allocator, replayed: groups, blocks of the poorest rank, requests, printed tokens."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from nvdash.errors import UnknownError
 from nvdash.footprint.caches import Cache, Layout
 from nvdash.footprint.formula import formula_text, terms
 from nvdash.footprint.ranks import by_rank
-from nvdash.footprint.request import Allocation, CacheRequest, Group, Precheck, gib
+from nvdash.footprint.request import Allocation, CacheRequest, Group, Precheck, Term, gib
 from nvdash.footprint.vllm_groups import LayerGroup, group_layers
 from nvdash.footprint.vllm_packed import PackedBytes, pack_layers, packed_bytes, packed_requests
 from nvdash.footprint.vllm_pages import block_sizes, specs
@@ -36,6 +37,16 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """What does not depend on the memory: the settled question, its pool, the formula, the groups."""
+
+    setup: Setup
+    pool: Pool
+    terms: tuple[Term, ...]
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """Blocks, concurrency and tokens as the engine prints them."""
 
@@ -47,20 +58,18 @@ class Counts:
 
 def replay_vllm(layout: Layout, request: CacheRequest) -> Allocation:
     """What this release allocates for this layout in the memory it is given."""
-    setup = settle(layout, request)
-    pool = _pool(setup)
+    shape = _shape(layout, replace(request, available_bytes=()))
+    setup, pool = shape.setup, shape.pool
     available = _available(request, len(pool.ranks))
     counts = _counts(setup, pool, available)
-    parts = terms(setup.layout, _held(setup)[pool.widest], setup.request)
-    per_token = sum(part.total for part in parts)
-    groups = _groups(pool)
+    per_token = sum(part.total for part in shape.terms)
     return Allocation(
         framework="vllm",
         rule=range_text(setup.rules, request.release),
         bytes_per_token=per_token,
-        formula=parts,
-        formula_text=formula_text(parts, request.tp),
-        groups=groups,
+        formula=shape.terms,
+        formula_text=formula_text(shape.terms, request.tp),
+        groups=shape.groups,
         block_size=min((group.spec.block for group in pool.groups if group.spec.kind != "state"), default=None),
         bytes_per_block=pool.bytes_per_block[pool.widest],
         num_blocks=counts.blocks,
@@ -69,13 +78,21 @@ def replay_vllm(layout: Layout, request: CacheRequest) -> Allocation:
         max_concurrency=counts.concurrency,
         blocks_per_request=pool.per_request,
         predicted_tokens=_predicted(available, per_token, request, counts.rank),
-        padding_bytes=sum(group.padding_bytes for group in groups),
+        padding_bytes=sum(group.padding_bytes for group in shape.groups),
         limiting_rank=counts.rank,
         state_bytes=_state_bytes(pool),
         precheck=_precheck(setup, pool, available),
         assumed=setup.assumed,
         explain=_explain(setup, pool, counts),
     )
+
+
+@lru_cache(maxsize=256)
+def _shape(layout: Layout, request: CacheRequest) -> Shape:
+    """Kept, because one answer asks for several memories: both ends of a range, and every step of a search."""
+    setup = settle(layout, request)
+    pool = _pool(setup)
+    return Shape(setup, pool, terms(setup.layout, _held(setup)[pool.widest], setup.request), _groups(pool))
 
 
 def _held(setup: Setup) -> list[tuple[Cache, ...]]:
