@@ -5,7 +5,8 @@ Imports only the standard library: every JSON answer carries the digest, also th
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,8 +23,23 @@ def matrix_roots() -> tuple[Path, ...]:
 
 def matrix_files(*below: str) -> list[Path]:
     """Every YAML file of the matrix in a fixed order, below the sub-folder `below` when one is given."""
-    roots = (root.joinpath(*below) for root in matrix_roots())
-    return [path for root in roots for path in sorted(root.rglob("*.yaml"))]
+    return [Path(name) for name in _names(*below)]
+
+
+def _names(*below: str) -> list[str]:
+    """The same as plain text: every answer looks at all of them."""
+    roots = (str(root.joinpath(*below)) for root in matrix_roots())
+    return [name for root in roots for name in sorted(_yaml_below(root), key=lambda name: name.split(os.sep))]
+
+
+def _yaml_below(folder: str) -> Iterator[str]:
+    """Files below a folder that end in .yaml, hidden ones included; a folder that cannot be read has none."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _yaml_below(entry.path)
+            elif entry.name.endswith(".yaml"):
+                yield entry.path
 
 
 def shown(path: Path) -> str:
@@ -38,24 +54,24 @@ def file_name(name: str) -> str:
 
 def matrix_digest() -> str:
     """The digest of all matrix files as they are now."""
-    return digest_of(matrix_files())
+    return digest_of(_names())
 
 
-def digest_of(files: Iterable[Path]) -> str:
+def digest_of(files: Iterable[Path | str]) -> str:
     """SHA-256 over names and contents, first 12 hex digits; equal content gives the same digest on any machine."""
     roots = [f"{root}{os.sep}" for root in matrix_roots()]
     whole = hashlib.sha256()
-    for path in files:
-        status = path.stat()
-        whole.update(f"{_portable(str(path), roots)}\0".encode())
+    for path in map(str, files):
+        status = os.stat(path)
+        whole.update(f"{_portable(path, roots)}\0".encode())
         whole.update(_content_digest(path, status.st_size, status.st_mtime_ns))
     return whole.hexdigest()[:DIGEST_DIGITS]
 
 
 @lru_cache(maxsize=4096)
-def _content_digest(path: Path, size: int, modified_ns: int) -> bytes:
+def _content_digest(path: str, size: int, modified_ns: int) -> bytes:
     """Remembered while the file keeps its size and time."""
-    return hashlib.sha256(path.read_bytes()).digest()
+    return hashlib.sha256(Path(path).read_bytes()).digest()
 
 
 def _portable(path: str, roots: list[str]) -> str:

@@ -73,6 +73,16 @@ def test_a_changed_file_is_compiled_anew_and_changes_the_digest(folder):
     assert Matrix().rules("vllm").statements("0.9.0")[0].verdict == "trap"
 
 
+def test_files_are_found_in_the_order_of_their_paths_and_links_to_folders_are_not_followed(folder):
+    for name in ("b.yaml", "a-b/c.yaml", "a/z.yaml", "a/b/c.yaml", "notes.md"):
+        file = folder / "order" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("[]\n")
+    (folder / "order" / "loop").symlink_to(folder / "order")
+    found = [str(path.relative_to(folder / "order")) for path in digest.matrix_files("order")]
+    assert found == ["a/b/c.yaml", "a/z.yaml", "a-b/c.yaml", "b.yaml"]
+
+
 def test_a_broken_cache_is_ignored(folder, tmp_path):
     Matrix().rules("vllm")
     for path in (tmp_path / "cache").rglob("*.json"):
