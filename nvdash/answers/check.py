@@ -19,14 +19,17 @@ from nvdash.targets import Combination
 YES, NO, UNKNOWN = 0, 1, 3
 
 
-def check(question: Mapping[str, Any], matrix: Matrix | None = None) -> dict[str, Any]:
-    """The answer to one support question; keys are the flags of `check` with underscores."""
+def check(question: Mapping[str, Any], matrix: Matrix | None = None, *, neighbours: bool = True) -> dict[str, Any]:
+    """The answer to one support question; keys are the flags of `check` with underscores.
+
+    Without `neighbours` the nearest combinations that run are not sought, which takes most of a refusal's time.
+    """
     matrix = matrix or current()
     wanted = asked(question, matrix)
-    return _answer(wanted, matrix)
+    return _answer(wanted, matrix, neighbours)
 
 
-def _answer(wanted: Asked, matrix: Matrix) -> dict[str, Any]:
+def _answer(wanted: Asked, matrix: Matrix, neighbours: bool) -> dict[str, Any]:
     seen = observations_of(wanted.combinations[0])
     found = verdict_of_all(matrix, wanted.combinations, seen)
     if wanted.drafter is not None:
@@ -47,7 +50,7 @@ def _answer(wanted: Asked, matrix: Matrix) -> dict[str, Any]:
         assumes=found.assumes(),
         unmet_conditions=found.conditions(),
         reports=[dict(report) for report in found.reports()],
-        nearest=_nearest(matrix, wanted, found, seen),
+        nearest=_nearest(matrix, wanted, found, seen) if neighbours else [],
         nearest_release=found.nearest_release,
         notes=list(wanted.notes),
         checkpoint=_checkpoint(wanted),

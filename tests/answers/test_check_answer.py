@@ -38,6 +38,7 @@ def test_a_refused_combination_names_the_layer_the_line_and_what_would_run(small
     assert answer["stages"]["decode"]["evidence"]["line"] == 447
     assert {"axis": "release", "from": "0.27.0", "to": "0.32.0", "verdict": "expected"} in answer["nearest"]
     assert [row["backend"] for row in answer["skipped_backends"]] == ["FLASH_ATTN", "FLASHINFER"]
+    assert check({**LLAMA, "release": "0.27.0"}, neighbours=False) == {**answer, "nearest": []}
 
 
 @pytest.mark.parametrize(
