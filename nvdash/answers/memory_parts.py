@@ -52,7 +52,7 @@ def support_of(asked: MemoryQuestion) -> dict[str, Any] | None:
     from nvdash.answers.check import check
 
     try:
-        found = check(support_question(asked))
+        found = check(support_question(asked), neighbours=False)
     except NvdashError as refusal:
         return {"verdict": "unknown", "reason": f"{refusal.where}: expected {refusal.expected}, {refusal.found}"}
     keys = ("verdict", "layer", "reason", "resolved", "stages", "unmet_conditions", "nearest_release", "conflicts")
