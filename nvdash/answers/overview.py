@@ -17,6 +17,13 @@ from nvdash.errors import UnknownError
 from nvdash.support.timeline import UNREAD
 
 TONE = {"validated": "success", "expected": "info", "unknown": "info", "conditional": "warning", "trap": "warning"}
+AXIS_WORDS = {
+    "kv_cache_dtype": "the {} cache",
+    "arch": "a GPU with {}",
+    "backend": "the backend {}",
+    "release": "version {}",
+    "weights": "{} weights",
+}
 Question = Mapping[str, Any]
 Answer = dict[str, Any]
 
@@ -121,10 +128,19 @@ def run_clause(start: str, release: str, question: Question, support: Answer) ->
         "validated": " and it runs.",
         "expected": " and should run. No run in this store yet.",
         "conditional": f" and runs, with conditions: {first_condition(support)}.",
-        "refused": f", but it will not run. {release} refuses {dtype(question['kv_cache_dtype'])} here: {reason}.",
+        "refused": f", but it will not run. {release} refuses {what_on(question, support)}: {reason}.",
         "unknown": ". Whether it runs is unknown.",
     }
     return start + clauses[verdict]
+
+
+def what_on(question: Question, support: Answer) -> str:
+    """`an NVFP4 cache on SM120`, or the weights when their stage refuses."""
+    arch = str(support["question"]["arch"])
+    place = arch.upper() if arch.startswith("sm") else arch
+    if support["stages"]["weights"]["verdict"] == "refused":
+        return f"{dtype(question['weights'])} weights on {place}"
+    return f"the {dtype(question['kv_cache_dtype'])} cache on {place}"
 
 
 def worst_stage(support: Answer) -> Answer:
@@ -210,7 +226,7 @@ def next_steps(question: Question, support: Answer, footprint: Answer, runs: Ans
     for near in nearest:
         steps.append(
             {
-                "text": f"Try {near['axis'].replace('_', ' ')} {near['to']}.",
+                "text": f"Try {AXIS_WORDS[near['axis']].format(dtype(near['to']))}.",
                 "page": "matrix",
                 "change": near,
                 "reason": f"Changing only that gives {near['verdict']}.",

@@ -38,8 +38,8 @@ def refusal(chosen: Selection, answer: Answer) -> None:
             st.markdown(components.place(worst.get("evidence")))
         else:
             st.markdown("**GPU memory**: the weights exceed what the engine may use.")
-        for line in answer["memory"]["advice"]:
-            st.caption(line)
+            for line in answer["memory"]["advice"]:
+                st.caption(line)
     with right:
         st.markdown("**Closest combinations that run**")
         components.table(

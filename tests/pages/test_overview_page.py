@@ -31,7 +31,7 @@ def test_every_stage_has_its_verdict_and_source_line(app):
 
 def test_a_refused_configuration_shows_who_refuses_and_what_runs_instead(app):
     visit(app, "Overview", release="0.27.0")
-    assert app.error[0].value.startswith("It fits, but it will not run. vLLM 0.27.0 refuses NVFP4 here")
+    assert app.error[0].value.startswith("It fits, but it will not run. vLLM 0.27.0 refuses the NVFP4 cache on SM120")
     said = text(app)
     assert "Refused by" in said
     assert "**Selector**" in said
