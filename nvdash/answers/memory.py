@@ -162,8 +162,7 @@ def item_rows(
     if not pools:
         return rows
     low, middle, high = min(pools[0]), min(pools[len(pools) // 2]), min(pools[-1])
-    source = "estimated" if share else "user"
-    words = "what is left" if share else "given with --available-kv-gib"
+    source, words = (share.source, share.detail) if share else ("user", "given with --available-kv-gib")
     cache = {"item": "kv_cache", "kind": "grows", "bytes": middle, "low_bytes": low, "high_bytes": high}
     return [*rows, {**cache, "source": source, "detail": words}]
 

@@ -125,7 +125,7 @@ def _first(server: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 def _release_by_rule(server: Mapping[str, Any], notes: list[str]) -> str | None:
     """No version was printed: the wording of the numbers tells the engine, or the side of 0.21 that the build is on."""
     rule = server.get("kv_tokens_rule")
-    first = rule is None and any(name in server for name in FIRST_ENGINE)
+    first = rule is None and server.get("status") != "failed" and any(name in server for name in FIRST_ENGINE)
     release = LAST_OF_FIRST_ENGINE if first else RULE_RELEASES.get(str(rule))
     why = "by the wording of its numbers" if first or rule else "no number tells its age, so"
     notes.append(

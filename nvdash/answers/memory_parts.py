@@ -15,10 +15,12 @@ def budget_of(asked: MemoryQuestion) -> "Budget | None":
     """What the GPU leaves for the cache; None without a GPU, its total or the weights."""
     if asked.gpu is None or asked.weights is None or asked.pools is not None:
         return None
+    from nvdash.answers.memory_measured import measured_of
     from nvdash.footprint.budget import budget
     from nvdash.readers.budget_rules import budget_rules
 
-    return budget(asked.gpu, asked.weights, setting_of(asked), budget_rules())
+    setting, rules = setting_of(asked), budget_rules()
+    return budget(asked.gpu, asked.weights, setting, rules, measured_of(asked, setting, rules))
 
 
 def setting_of(asked: MemoryQuestion) -> "Setting":

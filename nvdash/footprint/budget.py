@@ -43,6 +43,23 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What servers of the same release line, model, GPU and set-up printed of one item, as an interval."""
+
+    item: str
+    """An item of the budget; `kv_cache` is the pool itself."""
+    low_bytes: int
+    high_bytes: int
+    detail: str
+    """Which runs, and what they were served with."""
+
+    def as_item(self) -> Item:
+        """The item with nothing but what was printed."""
+        middle = (self.low_bytes + self.high_bytes) // 2
+        return Item(self.item, middle, self.low_bytes, self.high_bytes, "measured", self.detail)
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What of the question decides the budget."""
 
@@ -64,6 +81,9 @@ class Budget:
     high: tuple[int, ...]
     of: str
     """What the engine's fraction multiplies: total, free or static."""
+    source: str = "estimated"
+    """Whether the pool is what is left of the items, or was itself printed by a server."""
+    detail: str = "what is left"
 
     @property
     def exact(self) -> bool:
@@ -71,23 +91,32 @@ class Budget:
         return self.low == self.high
 
 
-def budget(gpu: Gpu, weights: Weights, setting: Setting, rules: Mapping[str, Any]) -> Budget | None:
-    """The budget of one rank per pipeline stage; None where the GPU's total is not known."""
+def budget(
+    gpu: Gpu, weights: Weights, setting: Setting, rules: Mapping[str, Any], measured: Sequence[Measured] = ()
+) -> Budget | None:
+    """The budget of one rank per pipeline stage, measured items in the place of estimates; None without a total."""
     if gpu.memory_low_bytes is None or gpu.memory_high_bytes is None:
         return None
     low_total, high_total = gpu.memory_low_bytes, gpu.memory_high_bytes
     middle = (low_total + high_total) // 2
     total = Item("gpu_total", middle, low_total, high_total, _origin(gpu), gpu.memory_source, "total")
     fraction, of, words = fraction_of(setting, rules)
+    printed = {found.item: found.as_item() for found in measured}
     weighed = weights_item(weights, rules)
-    fixed = [_item(row) for row in _rows(setting, rules)]
+    weighed = printed.get("weights", weighed) if weights.source != "checkpoint" else weighed
+    fixed = [printed.get(row["item"]) or _item(row) for row in _rows(setting, rules)]
     inside = [item for item in fixed if of != "static" or item.name == "non_torch"]
     shifts = [stage - weights.rank_bytes for stage in weights.by_stage] or [0]
     spans = [_pool(total, fraction, of, weighed, inside, shift) for shift in shifts]
     low, typical, high = (tuple(span[end] for span in spans) for end in range(3))
     share = (min(typical), min(low), min(high)) if of == "free" else _share(total, fraction)
     asked = Item("utilisation", *share, "default" if setting.utilisation is None else "user", words, "total")
-    return Budget((total, asked, weighed, *fixed), typical, low, high, of)
+    items = (total, asked, weighed, *fixed)
+    pool = printed.get("kv_cache")
+    if pool is None:
+        return Budget(items, typical, low, high, of)
+    ends = ((pool.typical_bytes,), (pool.low_bytes,), (pool.high_bytes,))
+    return Budget(items, *ends, of, pool.source, pool.detail)
 
 
 def _share(total: Item, fraction: tuple[float, float]) -> tuple[int, int, int]:

@@ -243,6 +243,7 @@ _MUST_AGREE = frozenset(
 )
 _FILLS = _MUST_AGREE | frozenset(
     "flashinfer_version moe_backend ep weights_gib available_kv_gib kv_allocated_gib cuda_graph_gib preemptions"
+    " peak_activation_gib non_torch_gib cuda_graph_estimated_gib"
     " prefix_hit_rate kv_usage_max running_avg waiting_avg spec_method mem_fraction_static radix_cache_enabled".split()
 )
 """Facts about a server that belong into each of its runs."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nvdash.footprint.budget import Setting, budget, fraction_of, weights_item
+from nvdash.footprint.budget import Measured, Setting, budget, fraction_of, weights_item
 from nvdash.footprint.weights import Weights
 from nvdash.readers.budget_rules import budget_rules
 from nvdash.targets import GIB, Gpu
@@ -114,3 +114,32 @@ def test_the_shipped_items_meet_the_start_up_log_of_llama_8b_on_h100():
     left = budget(h100, weights(14.99), Setting("vllm", "0.11.0"), budget_rules())
     assert left.low[0] <= 51.38 * GIB <= left.high[0]
     assert left.typical[0] / GIB == pytest.approx(51.38, abs=0.05)
+
+
+def test_a_measured_item_stands_in_the_place_of_its_estimate_and_narrows_the_range():
+    seen = [Measured("activation_peak", 3 * GIB, 3 * GIB, "run a"), Measured("weights", 28 * GIB, 30 * GIB, "run b")]
+    left = budget(CARD, weights(30), Setting("vllm", "0.20.0"), RULES, seen)
+    # 0.92 x 100 = 92; weights 28 to 30, activations 3, non-torch 1, graphs 0 to 3 with 1 as the usual case
+    assert [end[0] / GIB for end in (left.low, left.typical, left.high)] == pytest.approx([55, 58, 60])
+    sources = {item.name: (item.source, item.detail) for item in left.items}
+    assert (sources["activation_peak"], sources["weights"]) == (("measured", "run a"), ("measured", "run b"))
+    assert sources["non_torch"] == ("estimated", "g")
+    assert left.source == "estimated"
+
+
+def test_a_printed_pool_is_the_pool_whatever_the_items_say():
+    left = budget(CARD, weights(30), Setting("vllm", "0.20.0"), RULES, [Measured("kv_cache", 40, 44, "run a")])
+    assert (left.low, left.typical, left.high) == ((40,), (42,), (44,))
+    assert (left.source, left.detail) == ("measured", "run a")
+
+
+def test_graphs_that_lie_outside_the_budget_stay_outside_though_measured():
+    seen = [Measured("cuda_graphs", 2 * GIB, 2 * GIB, "run a")]
+    plain, left = (budget(CARD, weights(30), Setting("vllm", "0.19.0"), RULES, found) for found in ((), seen))
+    assert left.typical == plain.typical
+
+
+def test_tensors_listed_from_headers_outrank_what_a_log_rounded():
+    seen = [Measured("weights", 28 * GIB, 30 * GIB, "run b")]
+    left = budget(CARD, weights(30, source="checkpoint"), Setting("vllm", "0.20.0"), RULES, seen)
+    assert next(item for item in left.items if item.name == "weights").source == "checkpoint"
