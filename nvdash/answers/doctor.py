@@ -13,7 +13,7 @@ from nvdash.answers.envelope import envelope
 from nvdash.errors import NvdashError
 from nvdash.readers.matrix import Matrix, framework_names
 
-LIBRARIES = ("streamlit", "duckdb", "altair", "pydantic", "click", "torch")
+LIBRARIES = ("streamlit", "duckdb", "altair", "click", "torch")
 INTERPRETERS = ("NVDASH_PYTHON_VLLM", "NVDASH_PYTHON_SGLANG", "NVDASH_PYTHON_FLASHINFER")
 
 
