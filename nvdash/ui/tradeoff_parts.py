@@ -9,7 +9,7 @@ from nvdash.ui import cached, charts, components, selection
 from nvdash.ui.selection import Selection
 
 SOURCES = ("Runs in this store", "Published", "Both, side by side")
-SOURCE, PLAN = "tradeoffs_source", "tradeoffs_plan"
+SOURCE, PLAN, SET = "tradeoffs_source", "tradeoffs_plan", "tradeoffs_set"
 COLUMNS = {
     "Prefill tok/s": ("prefill_tok_s", "input_tok_s"),
     "TTFT mean, ms": ("ttft_mean_ms",),
@@ -30,18 +30,33 @@ Answer = dict[str, Any]
 
 
 def stored(chosen: Selection) -> list[Answer]:
-    """The matched sets of this model and GPU, or where the nearest are; returns the rows shown."""
+    """A matched set of this model and GPU, or where the nearest are; returns the rows shown."""
     answer = components.asking(cached.ask, "compare", {"model": chosen.model, "gpu": chosen.gpu})
     sets = answer["matched_sets"]
     components.answer("success" if sets else "info", headline(chosen, answer))
-    rows: list[Answer] = []
-    for number, found in enumerate(sets):
-        rows += matched_set(found, number)
+    rows = matched_set(one_of(sets)) if sets else []
     unmatched(answer["unmatched"])
     if not sets:
         elsewhere()
     frontier(chosen)
     return rows
+
+
+def one_of(sets: list[Answer]) -> Answer:
+    """The set to look at, the fullest unless the reader chose another."""
+    if len(sets) == 1:
+        return sets[0]
+    named = {set_label(found): found for found in reversed(sets)}
+    labels = list(reversed(named))
+    return named[st.selectbox(f"Matched set, of {len(labels)}", labels, key=SET, bind="query-params")]
+
+
+def set_label(found: Answer) -> str:
+    """What tells one set of a model and GPU from the others."""
+    system = found["system"]
+    parts = [f"{cached.framework_name(system['framework'])} {system['version']}", f"{system['gpu_count']} GPU"]
+    more = [system["parallelism"]] if system["gpu_count"] != 1 else []
+    return " · ".join([*parts, *more, found["workload"] or "any workload", *filter(None, [found["plan"]])])
 
 
 def headline(chosen: Selection, answer: Answer) -> str:
@@ -72,7 +87,7 @@ def elsewhere() -> None:
     st.page_link("pages/lab/submit.py", label="Submit results", icon=":material/upload_file:")
 
 
-def matched_set(found: Answer, number: int) -> list[Answer]:
+def matched_set(found: Answer) -> list[Answer]:
     """One set: controls, the four rows, interactions, quality, and the two recording tables."""
     with st.expander(f"Controls: {found['workload']}", icon=":material/rule:"):
         components.table(
@@ -88,7 +103,7 @@ def matched_set(found: Answer, number: int) -> list[Answer]:
     components.table(rows, "The four configurations, each value with its ratio to wide weights and wide cache")
     for label in found["missing"]:
         st.caption(f"{label}: not run. The plan below writes its script.")
-    interactions(found, number)
+    interactions(found)
     for sentence in found["sentences"]:
         st.markdown(f"- {components.plain(sentence)}")
     for effect in found["effects"]:
@@ -128,7 +143,7 @@ def value_text(entry: Answer | None) -> str:
     return f"{value} · {ratio(entry['ratio'])}"
 
 
-def interactions(found: Answer, number: int) -> None:
+def interactions(found: Answer) -> None:
     """Does one change depend on the other? One plot per phase; the headline states the finding."""
     shown = found["interactions"]
     if not shown:
@@ -140,7 +155,7 @@ def interactions(found: Answer, number: int) -> None:
             charts.shown(
                 charts.interaction(interaction_rows(found, item), item["measure"]),
                 item["finding"],
-                f"interaction-{number}-{item['phase']}-{item['measure']}",
+                f"interaction-{item['phase']}-{item['measure']}",
             )
             st.caption(item["finding"])
 

@@ -2,6 +2,7 @@
 
 from nvdash.store import adding
 from nvdash.store.adding import FileMark, NewRun
+from nvdash.store.identity import run_id
 from tests.pages.reading import table, text, visit
 
 
@@ -19,6 +20,48 @@ def test_runs_of_other_systems_are_named_even_where_they_say_little(app):
     visit(app, "Trade-offs")
     systems = table(app, "Model", "GPU", "Runs")
     assert systems.values.tolist() == [["Qwen/Qwen3-32B", "b200-hgx", "1"], ["unknown", "unknown", "1"]]
+
+
+def test_one_matched_set_is_shown_and_another_can_be_chosen(app):
+    adding.add(run(cache, users) for users in (1, 4) for cache in ("bf16", "nvfp4"))
+    visit(app, "Trade-offs")
+    assert "2 matched sets out of 4 runs" in app.success[0].value
+    first, second = app.selectbox(key="tradeoffs_set").options
+    assert first.startswith("vLLM 0.33.0 · 1 GPU · chat, concurrency 1,")
+    ratios = table(app, "Run", "TPOT mean, ms").set_index("Run")["TPOT mean, ms"]
+    assert ratios["**Cache only**"] == "9 · 0.90 ×"
+    app.selectbox(key="tradeoffs_set").select(second).run()
+    ratios = table(app, "Run", "TPOT mean, ms").set_index("Run")["TPOT mean, ms"]
+    assert ratios["**Cache only**"] == "36 · 0.90 ×"
+
+
+def run(cache: str, users: int) -> NewRun:
+    """A run with every control told; the cache takes a tenth off the time per token."""
+    values = {
+        "model_base": "meta-llama/Llama-3.1-8B-Instruct",
+        "gpu": "rtx-5090",
+        "gpu_count": 1,
+        "tp": 1,
+        "framework": "vllm",
+        "version": "0.33.0",
+        "weight_format": "bf16",
+        "kv_cache_dtype_resolved": cache,
+        "attention_backend": "FLASHINFER",
+        "max_num_seqs": 256,
+        "max_num_batched_tokens": 8192,
+        "enable_chunked_prefill": True,
+        "prefix_cache_state": "off",
+        "spec_method": "none",
+        "workload": "chat",
+        "max_concurrency": users,
+        "request_rate_rps": "inf",
+        "num_prompts": 200,
+        "running_avg": float(users),
+        "preemptions": 0,
+        "prefix_hit_rate": 0.0,
+        "tpot_mean_ms": (10.0 if cache == "bf16" else 9.0) * users,
+    }
+    return NewRun(run_id(values), values, FileMark("bench.json", "vllm-bench-serve"))
 
 
 def test_published_reports_stand_apart_and_claim_nothing_of_ours(app):
