@@ -12,6 +12,7 @@ PLACES = {
     "pivot": ("nvdash.answers.matrix", "pivot"),
     "timeline": ("nvdash.answers.matrix", "timeline"),
     "diff": ("nvdash.answers.matrix", "diff"),
+    "diff_fleet": ("nvdash.answers.matrix", "diff_fleet"),
     "memory": ("nvdash.answers.memory", "memory"),
     "memory_views": ("nvdash.answers.memory_views", "memory_views"),
     "compare": ("nvdash.answers.comparison", "compare"),

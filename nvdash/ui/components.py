@@ -8,7 +8,7 @@ import streamlit as st
 
 from nvdash.answers.words import EVIDENCE, KERNELS, STAGES, VERDICTS, count, dtype
 from nvdash.errors import NvdashError, Problems
-from nvdash.ui import cached, selection
+from nvdash.ui import cached, selection, uploads
 
 Table = list[dict[str, Any]]
 TONES: dict[str, Callable[..., Any]] = {
@@ -74,8 +74,8 @@ def legend() -> None:
 
 
 def plain(value: Any) -> str:
-    """Text from a file or a user that must never be read as markdown."""
-    text = "" if value is None else str(value)
+    """Text from a file or a user that must never be read as markdown; an upload stands under its own name."""
+    text = "" if value is None else uploads.FOLDER.sub("", str(value))
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+!|~$:" else c for c in text).replace("\n", " ")
 
 

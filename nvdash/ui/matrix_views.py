@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from nvdash.answers.words import STAGES, VERDICTS, dtype
-from nvdash.ui import cached, charts, components, selection
+from nvdash.ui import cached, charts, components, selection, uploads
 from nvdash.ui.selection import Selection
 
 AXES = {"GPU": "arch", "KV cache": "kv_cache_dtype", "Backend": "backend", "Weights": "weights", "Version": "release"}
@@ -313,7 +313,7 @@ def changes(chosen: Selection) -> components.Table:
         st.info("Same release on both sides.")
         return []
     question = chosen.question(gpu=None, kv_cache_dtype=None, release=None)
-    found = components.asking(cached.ask, "diff", question, before=before, after=after)
+    found = fleet_changes(before, after) or components.asking(cached.ask, "diff", question, before=before, after=after)
     for name in found["unread"]:
         st.warning(f"{name} was not read: its side is unknown.")
     counts = found["counts"]
@@ -329,6 +329,18 @@ def changes(chosen: Selection) -> components.Table:
     )
     components.command(selection.command("matrix diff", {**question, "from": before, "to": after}))
     return rows
+
+
+def fleet_changes(before: str, after: str) -> dict[str, Any] | None:
+    """The differences for every configuration of an uploaded fleet file; None without one."""
+    with st.expander("Ask for a fleet instead: one YAML file, many configurations"):
+        file = st.file_uploader("Fleet file", type=["yaml", "yml"], key="matrix_fleet", max_upload_size=1)
+        st.caption("A list of mappings with the flags of `check`: name, model, gpu, weights, kv_cache_dtype, …")
+    if file is None:
+        return None
+    with uploads.saved([file]) as paths:
+        answer: dict[str, Any] = components.asking(cached.ask_fresh, "diff_fleet", paths[0], before, after)
+    return answer
 
 
 def change_row(row: dict[str, Any]) -> dict[str, Any]:

@@ -114,3 +114,19 @@ def test_exports_hold_the_grid_with_its_evidence(app):
     visit(app, "Support matrix")
     assert {button.key for button in app.get("download_button")} >= {"matrix_csv", "matrix_json"}
     assert "Held fixed by your configuration" in text(app)
+
+
+def test_a_fleet_file_is_answered_row_by_row(app):
+    visit(app, "Support matrix", matrix_view="Changes", matrix_from="0.27.0", matrix_to="0.33.0")
+    fleet = b"- name: chat\n  model: meta-llama/Llama-3.1-8B-Instruct\n  gpu: rtx-5090\n  weights: bf16\n"
+    app.file_uploader(key="matrix_fleet").upload("fleet.yaml", fleet + b"  kv_cache_dtype: nvfp4\n", "text/yaml").run()
+    changed = table(app, "GPU", "From", "To")
+    assert list(changed["GPU"]) == ["SM120"]
+    assert "Refused" in changed["From"].iloc[0] and "Expected" in changed["To"].iloc[0]
+
+
+def test_a_fleet_file_with_an_unknown_flag_names_its_line(app):
+    visit(app, "Support matrix", matrix_view="Changes", matrix_from="0.27.0", matrix_to="0.33.0")
+    app.file_uploader(key="matrix_fleet").upload("fleet.yaml", b"- name: a\n  gpuu: rtx-5090\n", "text/yaml").run()
+    assert not app.exception
+    assert app.error[0].value.startswith("**fleet.yaml\\:2 gpuu**: expected a flag of check")
