@@ -139,18 +139,26 @@ def read_facts(framework: str, release: str) -> list[dict[str, Any]] | None:
     files = [path for path in matrix_files(name, FACTS) if path.name == wanted]
     if not files:
         return None
-    from nvdash.readers.matrix_files import facts_of
 
-    document = compiled("matrix", files[-1:], lambda: facts_of(files[-1]))
+    def build() -> dict[str, Any]:
+        from nvdash.readers.matrix_files import facts_of
+
+        return facts_of(files[-1])
+
+    document = compiled("matrix", files[-1:], build)
     return list(document["facts"]) if document["release"] == release else None
 
 
 def read_axes() -> dict[str, Any]:
     """Every name an axis may take, with its meaning; an overlay adds names."""
     files = [path for root in matrix_roots() if (path := root / "axes.yaml").is_file()]
-    from nvdash.readers.matrix_files import axes_of
 
-    axes: dict[str, Any] = compiled("matrix", files, lambda: axes_of(files))
+    def build() -> dict[str, Any]:
+        from nvdash.readers.matrix_files import axes_of
+
+        return axes_of(files)
+
+    axes: dict[str, Any] = compiled("matrix", files, build)
     return axes
 
 
