@@ -6,18 +6,20 @@ from typing import Any
 
 from nvdash.extract.context import ARCHITECTURES
 from nvdash.extract.statements import Atom, Evidence, Reading, thawed
+from nvdash.readers.statement_lines import lines_of
 
 ARCH_ORDER = ("sm70", "sm75", "sm80", "sm86", "sm89", "sm90", "sm100", "sm103", "sm110", "sm120", "sm121")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One atom over neighbouring releases; `last` is where its evidence stands."""
+    """One atom over neighbouring releases; `last` is where its evidence stands, `lines` where it stood before."""
 
     since: str
     until: str | None
     last: str
     evidence: Evidence
+    lines: tuple[tuple[str, int | str], ...]
     assumes: frozenset[str]
 
 
@@ -37,6 +39,7 @@ def statements(
                 run.since,
                 run.until,
                 run.evidence.place,
+                run.lines,
                 run.evidence.needs,
             )
             grouped.setdefault(key, []).append((atom, run))
@@ -76,7 +79,8 @@ def runs(atom: Atom, by_release: Mapping[str, Mapping[Atom, Evidence]], order: S
         elif current:
             said = [by_release[r][atom] for r in current]
             assumes = frozenset().union(*(e.assumes for e in said))
-            yield Run(current[0], release, current[-1], said[-1], assumes)
+            lines = lines_of({r: e.place for r, e in zip(current, said, strict=True)})
+            yield Run(current[0], release, current[-1], said[-1], tuple(lines.items()), assumes)
             current = []
 
 
@@ -114,7 +118,6 @@ def _statement(
     cards = {"arch": _single(archs), "kv_cache_dtype": _single(dtypes)}
     where = {"backend": when.pop("backend", None), **cards, **when}
     said = thawed(atom.said)
-    path, line = run.evidence.place
     inside = [
         (a, r)
         for a, r in members
@@ -129,9 +132,17 @@ def _statement(
         "until": run.until,
         **said,
         "needs": list(run.evidence.needs) or None,
-        "evidence": {"release": run.last, "file": path, **({"line": line} if line else {})} if path else None,
+        "evidence": _evidence(run),
         "assumes": assumes or None,
     }
+
+
+def _evidence(run: Run) -> dict[str, Any] | None:
+    path, line = run.evidence.place
+    if not path:
+        return None
+    known = {"line": line or None, "lines": dict(run.lines) or None}
+    return {"release": run.last, "file": path, **{key: value for key, value in known.items() if value}}
 
 
 def _single(value: Any) -> Any:

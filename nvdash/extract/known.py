@@ -10,6 +10,7 @@ from nvdash.extract.emit import MARK
 from nvdash.extract.fetch import fetch
 from nvdash.extract.source import ExtractError
 from nvdash.extract.statements import Atom, Evidence, Reading, frozen
+from nvdash.readers.statement_lines import place_in
 
 DATA = Path(__file__).with_name("releases.yaml")
 VERSION = re.compile(r"\d+(\.\d+)+(\.post\d+)?")
@@ -88,7 +89,7 @@ def merged_readings(folder: Path, fresh: Sequence[Reading], rows: Sequence[Mappi
         raise ExtractError(
             f"release {older[0]}",
             "a release that is not read yet, or the newest one",
-            "one in the middle of runs, whose other lines only the trees can give",
+            "one in the middle of runs; what its neighbours took for granted only the trees can tell",
             "pass the trees of all releases together (--source RELEASE=DIR for each)",
         )
     return [new.get(release, earlier[release]) for release in read]
@@ -113,11 +114,12 @@ def _spread(row: Mapping[str, Any], file: str, readings: Mapping[str, Reading], 
     first = order.index(row["since"])
     last = order.index(row["until"]) if "until" in row else _last_read(row, order)
     evidence = row.get("evidence") or {}
-    place = (evidence.get("file", ""), evidence.get("line", 0))
-    known = Evidence(place, frozenset(row.get("assumes", ())), tuple(row.get("needs", ())))
-    for atom in atoms_of(row, file):
-        for release in order[first:last]:
-            readings[release].atoms[atom] = known
+    numbers = {release: number for number, release in enumerate(order)}
+    atoms = list(atoms_of(row, file))
+    for release in order[first:last]:
+        place = place_in(evidence, release, numbers) or ("", 0)
+        known = Evidence(place, frozenset(row.get("assumes", ())), tuple(row.get("needs", ())))
+        readings[release].atoms |= dict.fromkeys(atoms, known)
 
 
 def _last_read(row: Mapping[str, Any], order: Sequence[str]) -> int:

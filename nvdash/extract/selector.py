@@ -13,6 +13,7 @@ from nvdash.extract.source import ExtractError, Tree
 from nvdash.extract.values import Bound, ClassRef, EnumMember, FunctionRef, Instance, Unknown
 
 Reason = tuple[str, Place]
+DTYPE_REASON = "kv_cache_dtype not supported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Answer:
     """The conditions that would decide an unknown answer."""
     used: frozenset[str]
     place: Place | None = None
-    """For `yes`: the line that accepted the cache dtype."""
+    """For `yes`: the method that accepted the cache dtype."""
 
 
 class Selector:
@@ -117,12 +118,7 @@ class Selector:
                 "the release renamed the hook: map it in nvdash/extract/selector.py",
             )
         paths = run.paths(method, selector_arguments(run.assumptions.axes))
-        return merged(paths, dtype_line(run, backend))
-
-
-def dtype_line(run: Interpreter, backend: ClassRef) -> Place | None:
-    """Where the effective `supports_kv_cache_dtype` of a backend stands."""
-    return method_line(run, backend, "supports_kv_cache_dtype")
+        return merged(paths, method_line(run, backend, "supports_kv_cache_dtype"))
 
 
 def method_line(run: Interpreter, backend: ClassRef, name: str) -> Place | None:
@@ -132,14 +128,14 @@ def method_line(run: Interpreter, backend: ClassRef, name: str) -> Place | None:
 
 
 def merged(paths: list[Path], place: Place | None) -> Answer:
-    """One answer out of every path: yes or no only when all agree."""
+    """One answer out of every path: yes or no only when all agree; `place` is the method that judges cache dtypes."""
     used = frozenset().union(*(p.used for p in paths))
     per_path: list[dict[str, Place] | None] = []
     for path in paths:
         if path.raised:
             per_path.append({f"{path.raised.kind}: {path.raised.message}": path.raised.place})
         elif isinstance(path.value, list):
-            per_path.append(_reasons(path))
+            per_path.append(_reasons(path, place))
         else:
             per_path.append(None)
     needs = tuple(
@@ -159,8 +155,11 @@ def merged(paths: list[Path], place: Place | None) -> Answer:
     return Answer("unknown", tuple(maybe.items()), needs, used, place)
 
 
-def _reasons(path: Path) -> dict[str, Place]:
+def _reasons(path: Path, place: Place | None) -> dict[str, Place]:
+    """The reasons of one path; a cache dtype is refused by the whole method, which also says what is accepted."""
     lines = dict(path.appended)
+    if place is not None:
+        lines[DTYPE_REASON] = place
     return {
         text if isinstance(text, str) else _why(text): lines.get(text, ("", 0)) if isinstance(text, str) else ("", 0)
         for text in path.value

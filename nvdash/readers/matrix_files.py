@@ -9,6 +9,7 @@ from typing import Any
 from nvdash.errors import NvdashError, Problems, did_you_mean
 from nvdash.readers.compiled import compiled
 from nvdash.readers.digest import matrix_roots, shown
+from nvdash.readers.statement_lines import located, order_problems
 from nvdash.readers.statement_rows import problems_of, version_problems
 from nvdash.readers.yaml_rows import Row, YamlError, kind_of, read_rows, read_yaml
 
@@ -29,7 +30,8 @@ def framework_parts(framework: str, files: Sequence[Path]) -> dict[str, Any]:
     for release in releases:
         here = order[release["name"]]
         is_read = release["source"] != "none"
-        parts[f"at-{release['name']}"] = [row for row in rows if is_read and here in span(row, order)]
+        held = [row for row in rows if is_read and here in span(row, order)]
+        parts[f"at-{release['name']}"] = [located(row, release["name"], order) for row in held]
     return parts
 
 
@@ -78,6 +80,7 @@ def _release_problems(rows: Iterable[Mapping[str, Any]], order: Mapping[str, int
                 yield YamlError(place, "a release of releases.yaml", f"got {version!r}", did_you_mean(version, order))
         if row.get("until") in order and row["since"] in order and not span(row, order):
             yield YamlError(f"{row['where']} {row['id']}.until", f"a release after {row['since']}", row["until"])
+        yield from order_problems(row, order)
 
 
 def _contradictions(rows: Iterable[Mapping[str, Any]], order: Mapping[str, int]) -> Iterator[NvdashError]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from nvdash.errors import NvdashError, did_you_mean
+from nvdash.readers.statement_lines import line_problems
 from nvdash.readers.statements import (
     AXES,
     KERNELS,
@@ -100,14 +101,16 @@ def _shape_problems(row: Row, file: str, key: str, value: Any) -> Iterator[Nvdas
 
 
 def _evidence_problems(row: Row, evidence: Row, file: str) -> Iterator[NvdashError]:
-    allowed = {"release", "file", "line", "url", "commit", "run"}
+    allowed = {"release", "file", "line", "lines", "url", "commit", "run"}
     for key in evidence.keys() - allowed:
-        yield _problem(evidence, file, key, "release, file, line, url, commit or run", "an unknown key", row=row)
+        yield _problem(evidence, file, key, "release, file, line, lines, url, commit or run", "an unknown key", row=row)
     if "release" in evidence:
         yield from version_problems(evidence, file, "release", f"{row.get('id', '')}.evidence.release")
     line = evidence.get("line")
     if line is not None and (not isinstance(line, int) or line < 1):
         yield _problem(evidence, file, "line", "a line number from 1", kind_of(line), row=row)
+    if "lines" in evidence:
+        yield from line_problems(evidence, file, _dotted(row.get("id"), "evidence"))
 
 
 def version_problems(row: Row, file: str, key: str, name: str = "") -> Iterator[NvdashError]:

@@ -47,7 +47,7 @@ def test_an_unread_release_splits_a_run():
 
 def test_evidence_is_the_newest_line_and_assumptions_are_those_of_the_whole_run():
     (row,) = statements([reading("0.16.0", atom(), line=3), reading("0.17.0", atom(), line=9)], ORDER)["fast"]
-    assert row["evidence"] == {"release": "0.17.0", "file": "fast.py", "line": 9}
+    assert row["evidence"] == {"release": "0.17.0", "file": "fast.py", "line": 9, "lines": {"0.16.0": 3}}
     assert row["assumes"] == ["assumed_in_16", "assumed_in_17"]
 
 
@@ -80,6 +80,24 @@ def test_statements_spread_back_into_the_atoms_they_were_made_of(tmp_path):
     assert after["0.13.0"] == set(before[0].atoms)
     assert after["0.14.0"] == set(before[1].atoms)
     assert after["0.16.0"] == set()
+
+
+def test_every_release_gets_its_own_line_back(tmp_path):
+    lines = {"0.13.0": 3, "0.14.0": 5, "0.16.0": 5, "0.17.0": 9}
+    rows = statements([reading(release, atom(), line=line) for release, line in lines.items()], ORDER)
+    write(tmp_path, {f"{name}.yaml": rows_text(said) for name, said in rows.items()})
+    back = {r.release: evidence.place for r in earlier_readings(tmp_path, ORDER) for evidence in r.atoms.values()}
+    assert back == {release: ("fast.py", line) for release, line in lines.items()}
+
+
+def test_cells_that_stood_apart_in_an_earlier_release_are_told_apart():
+    before = reading("0.16.0", atom("sm80"), line=3)
+    before.add(atom("sm120"), ("fast.py", 4))
+    rows = statements([before, reading("0.17.0", atom("sm80"), atom("sm120"), line=9)], ORDER)["fast"]
+    assert [(r["when"]["arch"], r["evidence"]["lines"]) for r in rows] == [
+        ("sm120", {"0.16.0": 4}),
+        ("sm80", {"0.16.0": 3}),
+    ]
 
 
 def test_a_condition_on_unlisted_dtypes_survives_the_way_back():

@@ -17,6 +17,7 @@ from nvdash.readers.yaml_rows import read_rows, read_yaml
 from tests.extract import toy
 
 ROOT = Path(__file__).parents[2]
+SHIFTED = toy.BASE.replace("class AttentionBackend", "\n    class AttentionBackend")
 NEWER = toy.CACHE.replace('"nvfp4"]', '"nvfp4", "nvfp4_4over6"]')
 
 
@@ -27,7 +28,7 @@ def contents(folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
     base = tmp_path_factory.mktemp("trees")
-    return {"0.30.0": toy.tree(base / "a"), "0.31.0": toy.tree(base / "b", cache=NEWER)}
+    return {"0.30.0": toy.tree(base / "a"), "0.31.0": toy.tree(base / "b", cache=NEWER, base=SHIFTED)}
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,13 @@ def test_a_word_that_a_release_lacks_is_refused_only_there(both):
         ("0.30.0", "0.31.0", 4),
         ("0.31.0", None, 5),
     ]
+
+
+def test_a_statement_names_the_line_of_every_release_where_it_moved(both):
+    moved = [row["evidence"] for row in read_rows(both / "slow.yaml") if "lines" in row["evidence"]]
+    assert moved
+    assert all(said["line"] == said["lines"]["0.30.0"] + 1 for said in moved)
+    assert {said["file"] for said in moved} == {"vllm/v1/attention/backend.py"}
 
 
 def test_two_runs_give_the_same_bytes_whatever_the_hash_seed(trees, both, tmp_path):
