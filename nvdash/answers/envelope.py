@@ -11,10 +11,11 @@ def envelope(name: str, question: dict[str, Any], **keys: Any) -> dict[str, Any]
     """One answer: the question it stands for, echoed with its defaults, and the keys that answer it."""
     from nvdash.readers.digest import matrix_digest
 
-    return {
+    front = {
         "schema": f"nvdash.{name}/{SCHEMA_VERSION}",
         "nvdash_version": __version__,
         "matrix_digest": matrix_digest(),
         "question": question,
-        **keys,
     }
+    assert not front.keys() & keys.keys(), f"an answer may not replace {sorted(front.keys() & keys.keys())}"
+    return front | keys

@@ -96,7 +96,7 @@ def export(form: str, folder: Path) -> dict[str, Any]:
         raise UsageError("--format", " or ".join(FORMS), f"found {form!r}")
     answer = transfer.export(folder, form)
     ids = [shown(run_id) for run_id in answer.pop("run_ids")]
-    parts = {"run_ids": ids, "added": [], "duplicates": [], "warnings": []}
+    parts = {"run_ids": ids, "added": [], "duplicates": [], "warnings": [], "store_schema": answer.pop("schema")}
     return envelope("export", {"format": form, "out": str(folder)}, **{**parts, **answer})
 
 

@@ -16,7 +16,8 @@ def status(path: Path | None = None) -> dict[str, Any]:
     with reading(place) as connection:
         schema, revision = connection.execute("SELECT schema_version, revision FROM meta").fetchall()[0]
         rows = {name: connection.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0] for name in TABLES}
-    return {"path": str(place), "bytes": place.stat().st_size, "schema": schema, "revision": revision, "rows": rows}
+    size = place.stat().st_size
+    return {"path": str(place), "bytes": size, "store_schema": schema, "revision": revision, "rows": rows}
 
 
 def backup(target: Path | None = None, path: Path | None = None) -> Path:

@@ -86,6 +86,7 @@ def test_a_damaged_store_is_no_traceback(monkeypatch, tmp_path):
 def test_export_and_import_move_everything(monkeypatch, tmp_path):
     run("submit", BENCH)
     out, code = answer("export", "--format", "parquet", "--out", str(tmp_path / "out"))
+    assert (out["schema"], out["store_schema"]) == ("nvdash.export/1", 2)
     assert (code, len(out["run_ids"]), out["rows"]["runs.parquet"]) == (0, 1, 1)
     monkeypatch.setenv("NVDASH_STORE", str(tmp_path / "other.duckdb"))
     assert answer("import", str(tmp_path / "out"))[0]["added"] == out["run_ids"]
@@ -96,7 +97,7 @@ def test_store_upkeep(tmp_path):
     run("submit", BENCH)
     assert answer("store", "status")[0]["rows"]["runs"] == 1
     migrated, _ = answer("store", "migrate")
-    assert migrated["from"] == migrated["to"] == answer("store", "status")[0]["schema"]
+    assert migrated["from"] == migrated["to"] == answer("store", "status")[0]["store_schema"]
     assert Path(answer("store", "backup", "--out", str(tmp_path / "copy"))[0]["file"]).is_file()
     assert set(answer("store", "maintain")[0]["orphans"].values()) == {0}
     run_id = answer("runs")[0]["run_ids"][0]
