@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nvdash.answers.asked import Asked, asked
+from nvdash.answers.asked import FLAGS, Asked, asked
 from nvdash.answers.envelope import envelope
-from nvdash.errors import NvdashError, UsageError
+from nvdash.errors import NvdashError, Problems, UsageError, did_you_mean
 from nvdash.readers.matrix import Matrix, current
 from nvdash.support.evaluate import verdict
 from nvdash.support.observations import Observation
@@ -15,6 +15,9 @@ from nvdash.support.releases import age_days
 from nvdash.support.values import RANK, Verdict, worst
 from nvdash.support.whole import verdict_of_all, with_drafter
 from nvdash.targets import Combination
+
+if TYPE_CHECKING:
+    from nvdash.readers.yaml_rows import Row
 
 YES, NO, UNKNOWN = 0, 1, 3
 
@@ -83,12 +86,27 @@ def check_fleet(questions: Sequence[Mapping[str, Any]], defaults: Mapping[str, A
 
 def check_fleet_file(path: Path, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The answers for a YAML list of configurations; flags given beside it are their defaults."""
-    from nvdash.readers.yaml_rows import read_rows
+    return check_fleet(fleet_rows(path), {key: value for key, value in defaults.items() if value is not None})
+
+
+def fleet_rows(path: Path) -> list["Row"]:
+    """The configurations of a fleet file; every slip in it is told at once, with its line."""
+    from nvdash.readers.statement_rows import version_problems
+    from nvdash.readers.yaml_rows import YamlError, read_rows
 
     rows = read_rows(path)
     if not rows:
         raise UsageError(str(path), "at least one configuration", "found none")
-    return check_fleet(rows, {key: value for key, value in defaults.items() if value is not None})
+    known = FLAGS | {"name"}
+    problems: list[NvdashError] = []
+    for row in rows:
+        for key in row.keys() - known:
+            place = f"{path}:{row.lines[key]} {key}"
+            problems.append(YamlError(place, "a flag of check", "an unknown one", did_you_mean(key, known)))
+        problems += version_problems(row, str(path), "release") if row.get("release") is not None else ()
+    if problems:
+        raise Problems(str(path), problems)
+    return rows
 
 
 def _fleet_row(question: Mapping[str, Any], defaults: Mapping[str, Any], matrix: Matrix) -> dict[str, Any]:

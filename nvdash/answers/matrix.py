@@ -3,17 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nvdash.answers.asked import Asked, asked
-from nvdash.answers.check import observations_of
+from nvdash.answers.check import fleet_rows, observations_of
 from nvdash.answers.envelope import envelope
-from nvdash.errors import UnknownError, UsageError, did_you_mean
+from nvdash.errors import NvdashError, UnknownError, UsageError, did_you_mean
 from nvdash.readers.matrix import Matrix, current, framework_names, read_facts
 from nvdash.support.nearest import nearest as nearest_changes
 from nvdash.support.pivot import PIVOT_AXES, Cell, change
 from nvdash.support.values import RANK
 from nvdash.targets import Combination
+
+if TYPE_CHECKING:
+    from nvdash.readers.yaml_rows import Row
 
 Question = Mapping[str, Any]
 STAGES = ("weights", "kv_write", "prefill", "decode")
@@ -149,15 +152,19 @@ def diff(question: Question, before: str, after: str) -> dict[str, Any]:
 
 def diff_fleet(path: Path, before: str, after: str) -> dict[str, Any]:
     """What changed between two releases for every configuration of a fleet file."""
-    from nvdash.readers.yaml_rows import read_rows
-
     matrix = current()
-    questions = [asked({key: value for key, value in row.items() if key != "name"}, matrix) for row in read_rows(path)]
-    if not questions:
-        raise UsageError(str(path), "at least one configuration", "found none")
+    questions = [_asked_in(path, row, matrix) for row in fleet_rows(path)]
     models = [wanted.combinations for wanted in questions]
     echo = {"framework": models[0][0].framework, "fleet": path.name, "rows": len(models)}
     return _diff_answer(matrix, echo, models, before, after)
+
+
+def _asked_in(path: Path, row: "Row", matrix: Matrix) -> Asked:
+    try:
+        return asked({key: value for key, value in row.items() if key != "name"}, matrix)
+    except NvdashError as refusal:
+        place = f"{path}:{row.line} {refusal.where}"
+        raise type(refusal)(place, refusal.expected, refusal.found, refusal.hint) from refusal
 
 
 def _names_of_both(matrix: Matrix, item: Combination, axis: str, releases: Sequence[str]) -> list[str]:

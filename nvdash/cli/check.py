@@ -144,10 +144,15 @@ def fleet_lines(answer: Mapping[str, Any]) -> Iterable[str]:
     for number, row in enumerate(answer["rows"], 1):
         name = row["name"] or f"row {number}"
         if "error" in row:
-            rows.append((name, "not answered", "", f"{row['error']['where']}: {row['error']['found']}"))
+            rows.append((name, "not answered", "", _refusal(row["error"])))
         else:
             rows.append((name, str(VERDICTS[row["verdict"]]), row["layer"] or "", row["reason"] or ""))
     yield from aligned(rows)
+
+
+def _refusal(error: Mapping[str, str]) -> str:
+    told = f"{error['where']}: {error['found']}"
+    return f"{told} ({error['hint']})" if error["hint"] else told
 
 
 def _warnings(answer: Mapping[str, Any]) -> list[str]:

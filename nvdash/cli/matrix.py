@@ -139,7 +139,8 @@ def diff_lines(answer: Mapping[str, Any]) -> Iterable[str]:
         return
     for release in answer["unread"]:
         yield f"{release} was not read: its side is unknown."
-    words = {"gained": "↑ {} gained", "lost": "↓ {} lost", "new_trap": "▲ {} new traps", "unchanged": "{} unchanged"}
+    words = {"gained": "↑ {} gained", "lost": "↓ {} lost", "new_trap": "▲ {} new traps"}
+    words |= {"changed": "· {} otherwise changed", "unchanged": "{} unchanged"}
     yield "  ".join(text.format(counts[kind]) for kind, text in words.items())
     if not answer["changes"]:
         yield f"Nothing changed between {question['from']} and {question['to']} for this configuration."

@@ -60,6 +60,8 @@ def _content(item: Mapping[str, Any]) -> Iterable[str]:
 
 
 MAX_ROWS = 12
+OF_THE_ENGINE = {"max_concurrency": "Requests of full length at once, as printed"}
+"""Words that mean a client's setting in a run, and the engine's own figure in a server's facts."""
 
 
 def _server(server: Mapping[str, Any]) -> Iterable[str]:
@@ -74,8 +76,9 @@ def _server(server: Mapping[str, Any]) -> Iterable[str]:
         yield f"    Verdict on the cache: {server['verdict']}{layer}. {server.get('reason') or ''}".rstrip()
     for name, value in server.items():
         if value is not None and name not in ("verdict", "layer", "reason"):
-            known = FIELDS.get(name)
-            label, unit = (known.label, known.unit) if known else (name.replace("_", " "), "")
+            known = None if name in OF_THE_ENGINE else FIELDS.get(name)
+            label = known.label if known else OF_THE_ENGINE.get(name, name.replace("_", " "))
+            unit = known.unit if known else ""
             yield f"    {label:<44} {_shown(value)} {unit}".rstrip()
 
 

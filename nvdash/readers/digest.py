@@ -1,6 +1,6 @@
 """Which matrix files there are, and the digest that names their content.
 
-Imports only the standard library: every JSON answer carries the digest, also those that need no fact.
+Imports nothing that is slow: every JSON answer carries the digest, also those that need no fact.
 """
 
 import hashlib
@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from nvdash.errors import UsageError
+
 SHIPPED = Path(__file__).resolve().parents[2] / "matrix"
 OVERLAY_VARIABLE = "NVDASH_MATRIX_PATH"
 DIGEST_DIGITS = 12
@@ -17,8 +19,11 @@ DIGEST_DIGITS = 12
 
 def matrix_roots() -> tuple[Path, ...]:
     """The shipped matrix, then the team's overlay folders; a later root wins."""
-    overlays = os.environ.get(OVERLAY_VARIABLE, "")
-    return (SHIPPED, *(Path(part) for part in overlays.split(os.pathsep) if part))
+    overlays = [part for part in os.environ.get(OVERLAY_VARIABLE, "").split(os.pathsep) if part]
+    for part in overlays:
+        if not os.path.isdir(part):
+            raise UsageError(OVERLAY_VARIABLE, f"folders, separated by {os.pathsep!r}", f"{part} is none")
+    return (SHIPPED, *map(Path, overlays))
 
 
 def matrix_files(*below: str) -> list[Path]:

@@ -23,8 +23,10 @@ class Difference:
 
     @property
     def change(self) -> str:
-        """gained, lost, new_trap, changed (verdict, layer or backend) or unchanged."""
+        """gained, lost, new_trap, changed (verdict, layer or backend) or unchanged; unknown is neither won nor lost."""
         before, after = self.before.verdict, self.after.verdict
+        if "unknown" in (before, after):
+            return "unchanged" if before == after else "changed"
         if after == "trap" and before != "trap":
             return "new_trap"
         ran, runs = RANK[before] >= RUNS, RANK[after] >= RUNS

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nvdash.answers.check import check, check_fleet_file, exit_code
-from nvdash.answers.matrix import diff, facts, pivot
+from nvdash.answers.matrix import diff, diff_fleet, facts, pivot
 from nvdash.errors import NvdashError, UnknownError, UsageError
 from nvdash.readers import digest
 from tests.support.conftest import small_matrix as small_matrix  # the fixture
@@ -168,6 +168,32 @@ def test_a_fleet_row_that_cannot_be_asked_is_told_and_the_others_are_answered(sm
     assert exit_code(answer) == 3
 
 
+def test_every_slip_of_a_fleet_file_is_told_with_its_line(small_matrix, tmp_path: Path):
+    path = tmp_path / "fleet.yaml"
+    path.write_text("- gpu: sm120\n  modle: x\n- gpu: sm120\n  release: 0.10\n")
+    with pytest.raises(NvdashError) as caught:
+        check_fleet_file(path, {})
+    assert caught.value.exit_code == 2
+    told = str(caught.value).splitlines()
+    assert told[0] == f"{path}:2 modle: expected a flag of check, an unknown one"
+    assert told[1] == "  hint: did you mean model?"
+    assert told[2] == f"{path}:4 release: expected a quoted version, got the number 0.1"
+    assert told[3].startswith('  hint: write "0.10"')
+
+
+def test_a_diff_of_a_fleet_names_the_row_that_cannot_be_asked(small_matrix, tmp_path: Path):
+    path = tmp_path / "fleet.yaml"
+    path.write_text('- {gpu: sm120, head_layout: "gqa:32/8x128"}\n- {gpu: "RTX 509"}\n')
+    with pytest.raises(UnknownError, match=r"fleet.yaml:2 GPU 'RTX 509'"):
+        diff_fleet(path, "0.27.0", "0.33.0")
+
+
+def test_an_overlay_that_is_no_folder_is_told_and_not_left_out(small_matrix, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("NVDASH_MATRIX_PATH", str(tmp_path / "mistyped"))
+    with pytest.raises(UsageError, match="mistyped is none"):
+        check(LLAMA)
+
+
 def test_an_empty_fleet_is_refused(small_matrix, tmp_path: Path):
     path = tmp_path / "fleet.yaml"
     path.write_text("")
@@ -199,7 +225,10 @@ def test_a_diff_counts_changes_over_the_axes_that_were_left_open(small_matrix):
         ("sm90", "nvfp4"),
         ("sm120", "nvfp4"),
     }
-    assert diff(LLAMA, "0.27.0", "0.31.0")["unread"] == ["0.31.0"]
+    unread = diff(LLAMA, "0.27.0", "0.31.0")
+    assert unread["unread"] == ["0.31.0"]
+    assert (unread["counts"]["lost"], unread["counts"]["changed"]) == (0, 1)
+    assert diff({**LLAMA, "kv_cache_dtype": "fp8"}, "0.27.0", "0.31.0")["counts"]["lost"] == 0
 
 
 def test_the_cpu_platform_is_a_target_of_its_own(small_matrix):
