@@ -48,10 +48,10 @@ def test_both_registry_shapes_give_backends_and_priorities(tmp_path, shape):
     assert selector.priorities(Cell(120, "auto", 128), 32)[0] == ["SLOW", "FAST"]
 
 
-def test_a_refusal_names_the_line_of_the_effective_method(root, release):
+def test_a_refused_cache_dtype_names_the_method_that_judges_it(root, release):
     answer = release.ask(release.backend_class("FAST"), Cell(90, "nvfp4", 128))
     assert answer.verdict == "no"
-    at = line_of(root, FAST_FILE, "return _on_small_cards() or")
+    at = line_of(root, FAST_FILE, "def supports_kv_cache_dtype")
     assert answer.reasons == (("kv_cache_dtype not supported", (FAST_FILE, at)),)
     assert answer.used == {"cuda_platform"}
 
@@ -142,14 +142,23 @@ def test_a_raise_that_no_path_avoids_is_a_trap_and_an_unknown_flag_before_it_doe
     assert {r["reason"] for r in traps} == {words}
 
 
-def test_a_backend_without_a_log_sum_exp_is_a_trap_for_dcp_where_the_runner_asserts_it(root, release, backends):
+def test_a_backend_that_takes_dcp_without_a_log_sum_exp_is_a_trap_where_the_runner_asserts_it(tmp_path):
+    refuses = "supports_dcp(cls):\n            return False"
+    assert refuses in toy.SLOW
+    selector = Selector(Tree(toy.tree(tmp_path, slow=toy.SLOW.replace(refuses, refuses[:-5] + "True")), "0.30.0"))
     reading = Reading("0.30.0")
-    for name in ("FAST", "SLOW"):
-        decode_context(Condenser(release, backends[name][0], ["auto"], reading))
+    for backend in sweep(selector, ["auto"]):
+        decode_context(Condenser(selector, backend, ["auto"], reading))
     ((atom, evidence),) = reading.atoms.items()
     assert thawed(atom.when) == {"backend": "SLOW", "mla": False, "dcp": {"min": 2}}
     runner = "vllm/v1/worker/cp_utils.py"
-    assert evidence.place == (runner, line_of(root, runner, "assert"))
+    assert evidence.place == (runner, line_of(tmp_path, runner, "assert"))
+
+
+def test_no_trap_is_added_where_the_selector_refuses_dcp_itself(release, backends):
+    reading = Reading("0.30.0")
+    decode_context(Condenser(release, backends["SLOW"][0], ["auto"], reading))
+    assert reading.atoms == {}
 
 
 def test_every_statement_together_answers_every_cell_as_the_source_does(backends):
