@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nvdash.answers.envelope import envelope
 from nvdash.answers.memory_advice import advice, binding, gains
-from nvdash.answers.memory_parts import REFUSING, budget_of, pools_of, support_of
+from nvdash.answers.memory_parts import REFUSING, as_stored, budget_of, pools_of, support_of
 from nvdash.answers.memory_question import MemoryQuestion, memory_question
 from nvdash.footprint.allocator import replay
 from nvdash.footprint.request import Allocation
@@ -32,11 +32,12 @@ def memory(question: Mapping[str, Any]) -> dict[str, Any]:
 
 def answer_of(asked: MemoryQuestion) -> dict[str, Any]:
     """The answer to a question whose names are looked up."""
+    support = support_of(asked)
+    asked = as_stored(asked, support)
     shape = replay(asked.layout, asked.request)
     share = budget_of(asked)
     pools = pools_of(asked, share)
     spans = ends(asked.layout, asked.request, pools)
-    support = support_of(asked)
     bound = binding(asked, spans, pools)
     won = gains(asked)
     return envelope(

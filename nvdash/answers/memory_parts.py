@@ -1,14 +1,19 @@
 """The parts of a memory answer that more than one of its questions needs: budget, pools, verdict."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nvdash.answers.memory_question import MemoryQuestion
 from nvdash.errors import NvdashError
+from nvdash.formats import RECORD_FLAGS
 
 if TYPE_CHECKING:
     from nvdash.footprint.budget import Budget, Setting
 
 REFUSING = ("refused", "trap")
+SEVERAL_RECORDS = ("mla_sparse", "deepseek_v4")
+"""Layouts for which the attention backend decides what a cache flag stores."""
 
 
 def budget_of(asked: MemoryQuestion) -> "Budget | None":
@@ -59,6 +64,17 @@ def support_of(asked: MemoryQuestion) -> dict[str, Any] | None:
         return {"verdict": "unknown", "reason": f"{refusal.where}: expected {refusal.expected}, {refusal.found}"}
     keys = ("verdict", "layer", "reason", "resolved", "stages", "unmet_conditions", "nearest_release", "conflicts")
     return {key: found.get(key) for key in keys}
+
+
+def as_stored(asked: MemoryQuestion, support: Mapping[str, Any] | None) -> MemoryQuestion:
+    """The question with the record that the chosen backend stores: for sparse MLA one flag means several."""
+    resolved = (support or {}).get("resolved") or {}
+    if asked.layout.family not in SEVERAL_RECORDS or resolved.get("backend") is None:
+        return asked
+    request = replace(asked.request, backend=resolved["backend"])
+    if resolved["kv_cache_dtype"] in RECORD_FLAGS:
+        request = replace(request, kv_cache_dtype=resolved["kv_cache_dtype"])
+    return replace(asked, request=request)
 
 
 def support_question(asked: MemoryQuestion, dtype: str | None = None) -> dict[str, Any]:

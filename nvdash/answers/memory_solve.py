@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from nvdash.answers.memory_advice import binding
-from nvdash.answers.memory_parts import REFUSING, budget_of, pools_of, support_of
+from nvdash.answers.memory_parts import REFUSING, as_stored, budget_of, pools_of, support_of
 from nvdash.answers.memory_question import MemoryQuestion
 from nvdash.answers.memory_weights import estimated
 from nvdash.errors import NvdashError
@@ -69,6 +69,7 @@ def _dtype_row(asked: MemoryQuestion, flag: str, pools: Sequence[tuple[int, ...]
         asked, request=replace(asked.request, kv_cache_dtype=flag), echo={**asked.echo, "kv_cache_dtype": flag}
     )
     support = support_of(moved)
+    moved = as_stored(moved, support)
     verdict = support["verdict"] if support else None
     try:
         bound = binding(moved, ends(moved.layout, moved.request, pools), pools)

@@ -265,3 +265,15 @@ def test_an_unknown_model_leaves_with_three_and_an_error_object():
     shown = run("--model", "no-such-model", "--available-kv-gib", "1", "--json")
     assert shown.exit_code == 3
     assert json.loads(shown.stdout)["error"]["where"] == "model 'no-such-model'"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "record"),
+    [("H200 SXM", "fp8", 656), ("B200", "fp8", 576), ("rtx-pro-6000-ws", "auto", 656)],
+)
+def test_sparse_mla_is_sized_by_the_record_that_the_gpu_s_backend_stores(gpu, dtype, record):
+    """61 layers, each a latent record and an index key of 128 + 4 B."""
+    question = {"model": "deepseek-ai/DeepSeek-V3.2", "gpu": gpu, "tp": 8, "release": "0.33.0"}
+    answer = memory({**question, "kv_cache_dtype": dtype})
+    assert answer["kv_bytes_per_token"] == 61 * (record + 132)
+    assert answer["resolved"]["kv_cache_dtype"] == answer["support"]["resolved"]["kv_cache_dtype"]
