@@ -16,6 +16,8 @@ WORST = "Worst of all stages"
 STAGE_KEYS = {WORST: None, **{label: key for key, label in STAGES.items()}}
 ROWS, COLUMNS, STAGE = "matrix_rows", "matrix_columns", "matrix_stage"
 EVERY, WORDS, CELL = "matrix_every", "matrix_words", "cell"
+CHANGE_SIGNS = {"new_trap": "▲", "lost": "↓", "gained": "↑", "changed": "·"}
+"""What a platform team must know first stands first."""
 MAIN_CACHES = ("auto", "bfloat16", "fp8", "fp8_e4m3", "nvfp4", "nvfp4_4over6")
 
 
@@ -321,7 +323,15 @@ def changes(chosen: Selection) -> components.Table:
         f"↑ gained {counts['gained']} · ↓ lost {counts['lost']} · ▲ new traps {counts['new_trap']} · "
         f"changed {counts['changed']} · unchanged {counts['unchanged']}"
     )
-    rows = [change_row(row) for row in found["changes"]]
+    left, right = st.columns(2)
+    own = cached.arch_of(chosen.gpu)
+    only = left.toggle(f"Only {own.upper()}, your GPU", key="matrix_own", bind="query-params")
+    every = right.toggle("Also where only layer or backend changed", key="matrix_layers", bind="query-params")
+    rows = [
+        change_row(row)
+        for row in sorted(found["changes"], key=lambda row: list(CHANGE_SIGNS).index(row["change"]))
+        if (every or row["change"] != "changed") and (not only or row["arch"] == own)
+    ]
     components.table(
         rows,
         f"What changed from {before} to {after}",
@@ -345,9 +355,8 @@ def fleet_changes(before: str, after: str) -> dict[str, Any] | None:
 
 def change_row(row: dict[str, Any]) -> dict[str, Any]:
     """One difference as a table row."""
-    signs = {"gained": "↑", "lost": "↓", "new_trap": "▲", "changed": "·"}
     return {
-        "": signs[row["change"]],
+        "": CHANGE_SIGNS[row["change"]],
         "GPU": row["arch"].upper(),
         "KV cache": dtype(row["kv_cache_dtype"]),
         "From": components.badge(row["from"]),

@@ -78,19 +78,18 @@ class Selection:
 
 
 def option(key: str, label: str, options: list[Any], **more: Any) -> Any:
-    """One bound selector; a value from a link that is no option is named in a notice first."""
+    """One bound selector; a value from a link that is no option is named in a notice first.
+
+    The default is the widget's own: going back in the browser puts a parameter that left the URL to that.
+    """
+    default = DEFAULTS[key] if DEFAULTS.get(key) in options else options[0]
     asked = st.query_params.get(key)
-    known = {str(value): value for value in options}
     if key not in st.session_state:
-        if asked is not None and asked not in known:
-            shown = DEFAULTS.get(key, options[0])
-            notice(f"The link asks for {label.lower()} “{asked[:80]}”, which is not known here. Shown: {shown}.")
-        st.session_state[key] = DEFAULTS.get(key) if DEFAULTS.get(key) in options else options[0]
-        if asked in known:
-            st.session_state[key] = known[asked]
+        if asked is not None and asked not in map(str, options):
+            notice(f"The link asks for {label.lower()} “{asked[:80]}”, which is not known here. Shown: {default}.")
     elif st.session_state[key] not in options:
-        st.session_state[key] = options[0]
-    return st.selectbox(label, options, key=key, bind="query-params", **more)
+        st.session_state[key] = default
+    return st.selectbox(label, options, options.index(default), key=key, bind="query-params", **more)
 
 
 def notice(text: str) -> None:
@@ -203,6 +202,16 @@ def keep(key: str, value: Any) -> None:
     st.session_state[f"_page_{key}"] = value
 
 
+def begin_with(key: str, values: list[str]) -> None:
+    """The values a widget has before anybody touched it."""
+    st.session_state.setdefault(key, values)
+
+
+def choose(key: str, values: list[str]) -> None:
+    """Give a widget these values."""
+    st.session_state[key] = values
+
+
 def swap(first: str, second: str) -> None:
     """Exchange the values of two widgets."""
     state = st.session_state
@@ -261,9 +270,9 @@ def link_cell(cell: str | None) -> None:
         st.query_params["cell"] = cell
 
 
-def linked(key: str) -> bool:
-    """Whether the link carries this parameter."""
-    return key in st.query_params
+def linked(prefix: str) -> bool:
+    """Whether the link carries a parameter that starts so."""
+    return any(key.startswith(prefix) for key in st.query_params)
 
 
 def second(chosen: Selection, prefix: str) -> Selection:

@@ -18,6 +18,8 @@ PHASES = {
 }
 CASES, REPORT = "smoke_cases", "smoke_report"
 TONES = {"green": "success", "orange": "warning", "red": "error", "gray": "info"}
+CONFIGURATIONS = ("Wide weights", "Weights only", "Cache only", "Both")
+RUNS_THERE = ("expected", "validated", "conditional")
 GOOD = ("pass", "pass_dtype_unproven")
 Answer = dict[str, Any]
 
@@ -28,22 +30,36 @@ def run(chosen: Selection) -> None:
     where(found)
     rows = cached.smoke_cases(chosen.question())
     runnable = [row["title"] for row in rows if row["why_not"] is None]
+    presets(rows)
+    selection.begin_with(CASES, [title for title in runnable if "nvfp4 cache" in title][:1])
     picked = st.multiselect(
         "Cases",
         [row["title"] for row in rows],
-        default=[title for title in runnable if "nvfp4 cache" in title][:1],
         key=CASES,
         help="Each case runs in a process of its own; about half a minute for a reference case.",
-    )
-    components.table(
-        [case_row(row) for row in rows], "Cases, what each answers, what is expected, and its last verdict"
     )
     blocked = [row for row in rows if row["title"] in picked and row["why_not"]]
     start(rows, picked, blocked)
     progress()
     for row in blocked[:2]:
         components.command(row["command"], f"{row['title']}: run it where a GPU is, then submit the file it writes")
+    components.table(
+        [case_row(row) for row in rows], "Cases, what each answers, what is expected, and its last verdict"
+    )
     elsewhere(chosen)
+
+
+def presets(rows: list[Answer]) -> None:
+    """Choose several cases at once."""
+    expected = [row["title"] for row in rows if row["engine"] != "reference" and row["expect"] in RUNS_THERE]
+    groups = {
+        "Every reference format": [row["title"] for row in rows if row["engine"] == "reference"],
+        "All four configurations": [row["title"] for row in rows if row["title"].startswith(CONFIGURATIONS)],
+        "Every dtype expected on this GPU": [title for title in expected if " cache on " in title],
+    }
+    with st.container(horizontal=True):
+        for label, titles in groups.items():
+            st.button(label, on_click=selection.choose, args=(CASES, titles), disabled=not titles)
 
 
 def where(found: Answer) -> None:

@@ -15,7 +15,7 @@ NVFP4 = 4  # columns of the grid: auto, BF16, FP8, FP8 e4m3, NVFP4, NVFP4 4/6
 def test_check_a_combination_and_take_the_answer_along(visitor):
     visitor.open()
     visitor.choose("Version", "0.27.0")
-    assert visitor.answer().startswith("It fits, but it will not run. vLLM 0.27.0 refuses NVFP4 here")
+    assert visitor.answer().startswith("It fits, but it will not run. vLLM 0.27.0 refuses the NVFP4 cache on SM120")
     visitor.reads("Refused by")
     visitor.reads("Closest combinations that run")
     assert "Expected" in visitor.row("version 0.32.0 instead of 0.27.0")
