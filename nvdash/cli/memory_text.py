@@ -39,9 +39,9 @@ def sentence(answer: Mapping[str, Any]) -> str:
     if pool == "weights":
         return f"It does not fit: {answer['binding_reason']}.{_refused(answer, verdict)}"
     if answer["fits"] is False:
-        return f"It does not fit: {(answer['precheck'] or {}).get('reason') or answer['binding_reason']}."
+        return f"It does not fit: {_why_not(answer)}."
     if answer["fits"] is None:
-        return f"Whether it fits is unknown: {answer['binding_reason']}."
+        return f"Whether it fits is unknown: {_why_open(answer)}."
     if verdict in ("refused", "trap"):
         return f"It fits, but it will not run as asked.{_refused(answer, verdict)}"
     runs = {"validated": "It fits and it runs.", "expected": "It fits and should run. No run in this store yet."}
@@ -49,6 +49,20 @@ def sentence(answer: Mapping[str, Any]) -> str:
         first = next(iter(support["unmet_conditions"] or ()), None) or support.get("reason") or "see check"
         return f"It fits and should run, with conditions: {first}."
     return runs.get(verdict or "", "It fits. Whether it runs is unknown.")
+
+
+def _why_not(answer: Mapping[str, Any]) -> str:
+    """The load that is too large, or the start-up check that refuses although the load fits."""
+    check = answer["precheck"]
+    return str(check["reason"] if check and answer["binding_pool"] != "cache" else answer["binding_reason"])
+
+
+def _why_open(answer: Mapping[str, Any]) -> str:
+    """What lies inside the range: the load, or only the release's own start-up check."""
+    check = answer["precheck"]
+    if check and answer["available_kv_bytes_low"] > 0:
+        return f"at the low end of the range this release refuses to start: {check['reason']}"
+    return str(answer["binding_reason"])
 
 
 def _refused(answer: Mapping[str, Any], verdict: str | None) -> str:
@@ -114,9 +128,12 @@ def solve_line(solved: Mapping[str, Any]) -> str:
         found = _counts(solved["concurrency_low"], solved["concurrency_high"])
         return f"Requests of {_counts(solved['context'], solved['context'])} tokens at once: {found}"
     if solved["for"] == "gpus":
-        return f"Fewest GPUs (tensor parallel): {solved['gpus'] or 'none of ' + str(solved['tried'])}"
+        undecided = ", ".join(map(str, solved["undecided"]))
+        left_open = f" ({undecided} undecided)" if undecided else ""
+        return f"Fewest GPUs (tensor parallel): {solved['gpus'] or 'none of ' + str(solved['tried'])}{left_open}"
     tried = ", ".join(f"{row['kv_cache_dtype']} {_yes(row['fits'])}" for row in solved["formats"])
-    return f"Widest cache format that fits: {solved['kv_cache_dtype'] or 'none'} ({tried})"
+    none = "unknown" if any(row["fits"] is None for row in solved["formats"]) else "none"
+    return f"Widest cache format that fits: {solved['kv_cache_dtype'] or none} ({tried})"
 
 
 def bound_line(bound: Mapping[str, Any]) -> str:
