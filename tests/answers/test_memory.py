@@ -264,16 +264,19 @@ def test_the_text_says_first_whether_it_fits():
 def test_a_range_that_only_the_start_up_check_leaves_open_says_so():
     words = ("--model", "Qwen/Qwen3-8B", "--gpu", "RTX 5090", "--release", "0.33.0", "--context", "8192")
     first = run(*words).stdout.splitlines()[0]
-    assert first.startswith("Whether it fits is unknown: at the low end of the range this release refuses to start: one")
+    assert first.startswith(
+        "Whether it fits is unknown: at the low end of the range this release refuses to start: one"
+    )
     too_many = run(*words, "--concurrency", "64").stdout.splitlines()[0]
     assert too_many == "It does not fit: 64 requests of 8,192 tokens exceed the pool."
 
 
 def test_an_open_format_is_not_called_none():
     words = ("--model", "Qwen/Qwen3-8B", "--gpu", "RTX 5090", "--context", "32768", "--concurrency", "8")
-    assert "Widest cache format that fits: unknown (auto no, fp8 no, nvfp4 unknown)" in run(
-        *words, "--solve", "kv-cache-dtype"
-    ).stdout
+    assert (
+        "Widest cache format that fits: unknown (auto no, fp8 no, nvfp4 unknown)"
+        in run(*words, "--solve", "kv-cache-dtype").stdout
+    )
 
 
 def test_an_unknown_model_leaves_with_three_and_an_error_object():
