@@ -111,6 +111,38 @@ def test_dcp_with_nvfp4_raises_in_the_builder_outside_sm100():
     assert check({**question, "gpu": "sm120"})["verdict"] in ("refused", "trap")
 
 
+@pytest.mark.parametrize(
+    ("release", "gpu", "layout", "dtype", "decides", "layer"),
+    [
+        ("0.33.0", "sm100", "gqa:32/8x128", "nvfp4", "prefill", "forward"),
+        ("0.14.1", "sm90", "mla:128/1x576/512", "fp8", "decode", "forward"),
+        ("0.20.0", "sm90", "mla:128/1x576/512", "fp8", "decode", "forward"),
+        ("0.33.0", "sm90", "mla:128/1x576/512", "fp8", None, None),
+        ("0.33.0", "sm90", "mla_sparse:128/1x576/512", "auto", "decode", "constructor"),
+    ],
+)
+def test_what_dcp_meets_behind_the_selector(release, gpu, layout, dtype, decides, layer):
+    question = {"gpu": gpu, "head_layout": layout, "weights": "bf16", "kv_cache_dtype": dtype, "dcp": 8, "tp": 8}
+    answer = check({**question, "release": release})
+    assert answer["verdict"] == ("trap" if decides else "expected")
+    assert answer["layer"] == layer
+    assert not decides or answer["stages"][decides]["verdict"] == "trap"
+
+
+@pytest.mark.parametrize(
+    ("layout", "tp", "told"),
+    [
+        ("gqa:64/4x128", 4, "of at least 8 (4 KV heads x 2)"),
+        ("gqa:64/4x128", 8, None),
+        ("mla:128/1x576/512", 1, "tp is 1"),
+        ("mla:128/1x576/512", 2, None),
+    ],
+)
+def test_the_sizes_that_dcp_needs_are_told(layout, tp, told):
+    answer = check({"gpu": "sm90", "head_layout": layout, "weights": "bf16", "tp": tp, "dcp": 2})
+    assert (told in " ".join(answer["notes"])) if told else answer["notes"] == []
+
+
 @pytest.mark.parametrize("model", ["MiniMaxAI/MiniMax-M2.5", "moonshotai/Kimi-K2.5"])
 def test_an_nvfp4_checkpoint_with_an_fp8_cache_scheme_turns_auto_into_fp8(model):
     answer = check({"gpu": "B200", "model": model, "weights": "nvfp4", "release": "0.33.0"})
