@@ -1,19 +1,20 @@
-"""How near memory estimators come to what an engine prints (docs/accuracy.md), and how long a cold answer takes.
+"""How near memory estimators come to what an engine prints (docs/accuracy.md).
 
     python tests/bench/accuracy.py [--hf-mem PYTHON] [--aiconfigurator PYTHON] [--write]
 
 Every case is a public start-up log that prints the cache's memory and how many requests of one length it holds. Each
 tool is asked for the bytes of one such request; the printed memory over them is its answer. A tool is run by the Python
-that has it installed; one that is not named is "not run".
+that has it installed, named by a flag or by NVDASH_PYTHON_HF_MEM and NVDASH_PYTHON_AICONFIGURATOR; one that is not
+named is "not run".
 """
 
 import argparse
 import json
+import os
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,32 +123,12 @@ def page(table: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def cold_times(hf_mem: str | None) -> dict[str, float | None]:
-    """Seconds of a whole process over one local folder, hf-mem offline beside us; the target is 1.1 times."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_model(Path(folder), {"model": "meta-llama/Llama-3.1-70B-Instruct"})
-        words = ("--model", folder, "--release", "0.33.0", "--max-model-len", "32768", "--available-kv-gib", "40")
-        ours = cold([sys.executable, "-m", "nvdash", "memory", *words, "--json"])
-        asked = json.dumps({"folder": folder, "length": 32_768, "kv_cache_dtype": "bfloat16"})
-        theirs = cold([hf_mem, str(HERE / "drivers" / "hf_mem_offline.py")], asked) if hf_mem else None
-    return {"nvdash": ours, "hf-mem": theirs, "ratio": round(ours / theirs, 2) if theirs else None}
-
-
-def cold(command: list[str], words: str = "", repetitions: int = 7) -> float:
-    """The best wall time of a whole process, in seconds; it fails where the command does."""
-    times = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        subprocess.run(command, capture_output=True, check=True, input=words.encode())
-        times.append(time.perf_counter() - start)
-    return round(min(times), 3)
-
-
 def main() -> None:
     """Print the answers as JSON, and write the page when asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hf-mem", help="the Python that has hf-mem installed")
-    parser.add_argument("--aiconfigurator", help="the Python that has aiconfigurator installed")
+    named = {name: os.environ.get(f"NVDASH_PYTHON_{name}") for name in ("HF_MEM", "AICONFIGURATOR")}
+    parser.add_argument("--hf-mem", default=named["HF_MEM"], help="the Python that has hf-mem installed")
+    parser.add_argument("--aiconfigurator", default=named["AICONFIGURATOR"], help="the Python with aiconfigurator")
     parser.add_argument("--write", action="store_true", help="write docs/accuracy.md")
     args = parser.parse_args()
     tools = [
@@ -159,7 +140,7 @@ def main() -> None:
     if args.write:
         PAGE.write_text(page(table))
     answers = [{"model": row["case"]["model"], **row["answers"]} for row in table]
-    json.dump({"requests": answers, "cold_s": cold_times(args.hf_mem)}, sys.stdout, indent=1)
+    json.dump({"requests": answers}, sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,24 @@
 """Codec speed as ratios to torchao, modelopt and a plain copy, one CPU thread, one process, printed as JSON.
 
-Run with nvdash on the path of an environment that holds the libraries: PYTHONPATH=. python tests/bench/codec.py
-A library that is not installed gives null.
+Run by an interpreter that holds torch and the libraries; a library that is not installed gives null.
 """
 
 import argparse
 import json
-import time
+import sys
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
 import torch
 
-from nvdash.smoke import nvfp4
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
+
+from timing import in_turns, row  # noqa: E402
+
+from nvdash.smoke import nvfp4  # noqa: E402
 
 Work = dict[str, Callable[[], object]]
 
@@ -47,17 +53,6 @@ def own_work(values: torch.Tensor, scale: float) -> Work:
     }
 
 
-def measure(work: Work, repetitions: int) -> dict[str, float]:
-    """Best seconds of each, taken in turns so that a busy moment hits all alike."""
-    best = dict.fromkeys(work, float("inf"))
-    for _ in range(repetitions):
-        for name, function in work.items():
-            start = time.perf_counter()
-            function()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
-
-
 def installed(package: str) -> str | None:
     try:
         return metadata.version(package)
@@ -65,41 +60,33 @@ def installed(package: str) -> str | None:
         return None
 
 
+def rows(mib: int = 16, repetitions: int = 5) -> list[dict[str, Any]]:
+    """Both directions of the codec against every library that is installed, and as a share of copy bandwidth."""
+    torch.set_num_threads(1)
+    values = torch.randn(mib * 2**20 // 256, 128, generator=torch.Generator().manual_seed(1)).bfloat16()
+    scale = nvfp4.decode_scale(values)
+    work = own_work(values, scale)
+    for name, make in (("torchao", torchao_work), ("modelopt", modelopt_work)):
+        work |= make(values, torch.tensor(scale)) if installed(PACKAGES[name]) else {}
+    times, gigabytes = in_turns(work, repetitions), values.numel() * 2 / 1e9
+    speed = {name: gigabytes / spent.wall_s for name, spent in times.items()}
+    return [codec_row(task, speed, other) for task in ("quantize", "dequantize") for other in ("copy", *PACKAGES)]
+
+
+def codec_row(task: str, speed: dict[str, float], other: str) -> dict[str, Any]:
+    """One direction in GB/s of 16-bit values, and how many times that of another library or of a copy it is."""
+    ours, theirs = speed[f"{task}/nvdash"], speed.get("copy/copy" if other == "copy" else f"{task}/{other}")
+    version = torch.__version__ if other == "copy" else installed(PACKAGES[other])
+    ratio = {"ratio": ours / theirs} if theirs else {"ratio": None}
+    return row(f"codec {task}", ours, "GB/s", baseline=other, baseline_version=version, **ratio)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mib", type=int, default=16)
     parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    values = torch.randn(options.mib * 2**20 // 256, 128, generator=torch.Generator().manual_seed(1)).bfloat16()
-    scale = nvfp4.decode_scale(values)
-    versions = {name: installed(package) for name, package in PACKAGES.items()}
-    work = own_work(values, scale)
-    for name, make in (("torchao", torchao_work), ("modelopt", modelopt_work)):
-        work |= make(values, torch.tensor(scale)) if versions[name] else {}
-    seconds = measure(work, options.repetitions)
-    gigabytes = values.numel() * 2 / 1e9
-    ratios = {
-        f"{task}_over_{other}": round(seconds[f"{task}/{other}"] / seconds[f"{task}/nvdash"], 2)
-        if f"{task}/{other}" in seconds
-        else None
-        for task in ("quantize", "dequantize")
-        for other in ("torchao", "modelopt")
-    }
-    shares = {
-        f"{task}_of_copy": seconds["copy/copy"] / seconds[f"{task}/nvdash"] for task in ("quantize", "dequantize")
-    }
-    print(
-        json.dumps(
-            {
-                "torch": torch.__version__,
-                **versions,
-                "gb_per_s": {name: round(gigabytes / spent, 3) for name, spent in seconds.items()},
-                "ratios": {**ratios, **{name: round(share, 4) for name, share in shares.items()}},
-            },
-            indent=1,
-        )
-    )
+    print(json.dumps(rows(options.mib, options.repetitions), indent=1))
 
 
 PACKAGES = {"torchao": "torchao", "modelopt": "nvidia-modelopt"}
