@@ -27,7 +27,9 @@ def test_nvfp4_on_an_rtx_5090_is_expected_through_flashinfer_in_0_33_0():
 def test_nvfp4_on_an_rtx_5090_is_refused_by_the_selector_in_0_27_0():
     answer = check({**ISSUE_2, "release": "0.27.0"})
     assert (answer["verdict"], answer["layer"], exit_code(answer)) == ("refused", "selector", 1)
-    assert answer["stages"]["decode"]["evidence"]["file"] == "vllm/v1/attention/backends/flashinfer.py"
+    evidence = answer["stages"]["decode"]["evidence"]
+    assert (evidence["release"], evidence["line"]) == ("0.27.0", 447)
+    assert evidence["file"] == "vllm/v1/attention/backends/flashinfer.py"
 
 
 def test_nvfp4_on_an_rtx_5090_is_a_trap_of_the_constructor_in_0_24_0():
@@ -209,6 +211,34 @@ def test_what_was_evaluated_for_other_gpus_is_never_expected_here(gpu, weights):
     answer = check({**question, "weights": weights, "backend": "FLASH_ATTN"})
     assert answer["stages"]["weights"]["verdict"] == "unknown"
     assert answer["stages"]["decode"]["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("backend", "release", "gpu", "layout", "dtype", "verdict"),
+    [
+        ("FLASH_ATTN_DIFFKV", "0.33.0", "sm90", "gqa:32/8x128", "auto", "conditional"),
+        ("FLASH_ATTN_DIFFKV", "0.16.0", "sm90", "gqa:32/8x128", "auto", "conditional"),
+        ("FLASH_ATTN_DIFFKV", "0.33.0", "sm90", "gqa:32/8x64", "auto", "unknown"),
+        ("FLASH_ATTN_DIFFKV", "0.33.0", "sm120", "gqa:64/4x192/128", "auto", "trap"),
+        ("TRITON_ATTN_DIFFKV", "0.33.0", "sm120", "gqa:64/4x192/128", "auto", "conditional"),
+        ("HPC_ATTN", "0.33.0", "sm90", "gqa:32/8x128", "fp8_e4m3", "conditional"),
+        ("HPC_ATTN", "0.33.0", "sm90", "mha:32/32x128", "auto", "trap"),
+        ("HPC_ATTN", "0.27.0", "sm120", "gqa:32/8x128", "auto", "unknown"),
+    ],
+)
+def test_a_backend_that_no_list_names_is_never_simply_expected(backend, release, gpu, layout, dtype, verdict):
+    question = {"release": release, "gpu": gpu, "head_layout": layout, "kv_cache_dtype": dtype, "backend": backend}
+    decode = check({**question, "weights": "bf16"})["stages"]["decode"]
+    assert decode["verdict"] == verdict
+    assert decode["evidence"]["release"] == release
+
+
+def test_mimo_v2_chooses_by_the_flash_attention_that_the_gpu_runs():
+    def chosen(gpu: str) -> str:
+        question = {"release": "0.33.0", "gpu": gpu, "model": "XiaomiMiMo/MiMo-V2-Flash", "kv_cache_dtype": "auto"}
+        return check(question)["resolved"]["backend"]
+
+    assert [chosen("H200 SXM"), chosen("RTX 5090")] == ["FLASH_ATTN_DIFFKV", "TRITON_ATTN_DIFFKV"]
 
 
 def test_every_check_of_the_matrix_passes():
