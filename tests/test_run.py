@@ -21,7 +21,7 @@ def test_a_file_is_named_from_where_the_caller_stands(tmp_path):
     (tmp_path / "mine.json").write_text("")
     done = run("read", "mine.json", "--json", folder=tmp_path)
     assert done.returncode == 2
-    assert json.loads(done.stdout)[0]["error"]["found"] == "an empty file"
+    assert json.loads(done.stdout)[0]["error"]["found"] == "found an empty file"
 
 
 @needs_set_up
