@@ -40,11 +40,6 @@ class Gpu:
     """Fields that rest on recall only."""
     note: str = ""
 
-    @property
-    def memory_known(self) -> bool:
-        """Whether the total is one number, not a range."""
-        return self.memory_low_bytes is not None and self.memory_low_bytes == self.memory_high_bytes
-
 
 @dataclass(frozen=True, slots=True)
 class HeadLayout:

@@ -18,7 +18,6 @@ from nvdash.extract.values import ClassRef, EnumMember, FunctionRef, Unknown
 FILE = "weights"
 WHEEL = "official_wheel"
 DATA = Path(__file__).with_name("kernels.yaml")
-SUFFIX = "NvFp4LinearKernel"
 
 
 @cache

@@ -13,8 +13,6 @@ MEASURES: dict[str, tuple[str, ...]] = {
     "capacity": ("kv_tokens", "kv_bytes_per_token", "weights_gib", "model_bytes", "admitted_sequences"),
 }
 """What is compared, phase by phase; prefill and decode are never one number."""
-PHASE_OF = {measure: phase for phase, measures in MEASURES.items() for measure in measures}
-LOWER_IS_BETTER = frozenset({"kv_bytes_per_token", "weights_gib", "model_bytes"})
 OBSERVED = ("running_avg", "preemptions", "prefix_hit_rate")
 LENGTHS = ("isl_mean", "osl_mean")
 TOLERANCE = {"running_avg": 0.05, "preemptions": 0.0, "prefix_hit_rate": 0.01, "isl_mean": 0.01, "osl_mean": 0.01}
