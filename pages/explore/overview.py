@@ -16,6 +16,8 @@ components.header(
     lambda: overview_parts.exports(answer),
 )
 components.answer(answer["tone"], answer["sentence"])
+st.caption(components.plain(answer["serves"]))
+components.notes(*overview_parts.notes(answer))
 for conflict in support["conflicts"]:
     st.error(f"Source and observation disagree: {components.plain(conflict)}")
 
@@ -25,7 +27,7 @@ if overview_parts.blocked(answer):
 else:
     components.tiles(answer["tiles"])
 
-left, right = st.columns([3, 2], gap="large")
+left, right = st.columns([2, 1], gap="large")
 with left:
     st.subheader("Does each stage run?", anchor=False)
     components.table(components.stage_rows(support, answer["since"]), "Verdict, path and evidence of each stage")

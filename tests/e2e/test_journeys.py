@@ -55,9 +55,7 @@ def test_find_since_when_on_the_timeline(visitor):
     visitor.open("/matrix")
     visitor.view("Timeline")
     assert "matrix_view=Timeline" in visitor.page.url
-    newest = visitor.main.locator("tbody tr", has_text="SM120").filter(has_text="0.32.0 to 0.33.0")
-    expect(newest).to_be_visible()
-    assert "Expected" in newest.inner_text()
+    assert "Expected" in visitor.row("SM120", "0.32.0 to 0.33.0")
 
 
 def test_compare_two_releases(visitor):
@@ -84,7 +82,7 @@ def test_size_a_deployment(visitor):
     visitor.reads("all numbers are per GPU")
     visitor.unfold("The same as a table")
     assert re.search(r"\d+ to \d+", visitor.row("fp8 / NVFP4", "32K"))
-    tokens = visitor.main.get_by_label("Tokens in use, over all requests")
+    tokens = visitor.main.get_by_role("spinbutton", name="Tokens in use, over all requests")
     tokens.fill("90000000")
     tokens.press("Enter")
     visitor.reads(re.compile("−.* GiB, does not fit"))
@@ -149,11 +147,21 @@ def test_back_and_forward_walk_the_pages_with_the_configuration(visitor):
     visitor.choose("GPU", "b200-hgx")
     visitor.go("Memory")
     visitor.go("Trade-offs")
-    visitor.page.go_back()
-    expect(visitor.page.get_by_role("heading", level=1)).to_have_text("Memory")
-    visitor.reads(re.compile("1 × b200-hgx"))
-    visitor.page.go_forward()
-    expect(visitor.page.get_by_role("heading", level=1)).to_have_text("Trade-offs")
+    walk(visitor, visitor.page.go_back, "Memory")
+    visitor.reads(re.compile("Llama-3.1-8B-Instruct · 1 × b200-hgx"))
+    walk(visitor, visitor.page.go_back, "meta-llama/Llama-3.1-8B-Instruct on 1 × NVIDIA B200 (HGX/DGX) (SM100)")
+    walk(visitor, visitor.page.go_forward, "Memory")
+    walk(visitor, visitor.page.go_forward, "Trade-offs")
+
+
+def walk(visitor, step, title):
+    """Go back or forward to a page; a page can have two places in the history, with and without the matrix digest."""
+    for _ in range(3):
+        step()
+        visitor.settle()
+        if visitor.page.get_by_role("heading", level=1).inner_text().strip() == title:
+            return
+    pytest.fail(f"{title} was not reached")
 
 
 def test_reset_brings_the_defaults_back_and_cleans_the_link(visitor):

@@ -8,8 +8,8 @@ PROBES = re.compile(r"/\w+/_stcore/(health|host-config)$")
 """Streamlit's own client looks for its server under the page's path first and gets a 404; that is no error of ours."""
 ALERT = '[data-testid="stAlert"]'
 GRID = '[data-testid="stDataFrame"]'
-INDEX_PX, COLUMN_PX, HEAD_PX, ROW_PX = 230, 92, 36, 30
-"""The grid is one canvas, so a cell is a place: widths and heights as the page sets them."""
+INDEX_PX, HEAD_PX, ROW_PX = 215, 36, 30
+"""The grid is one canvas, so a cell is a place: the index as wide as the page sets it, the columns share the rest."""
 PATIENT_MS = 60_000
 
 expect.set_options(timeout=20_000)
@@ -71,9 +71,11 @@ class Visitor:
         self.settle()
 
     def unfold(self, title: str) -> None:
-        """Open what is folded away under a title."""
-        self.main.locator("summary", has_text=title).first.click()
-        self.settle()
+        """Open what is folded away under a title, unless it is open."""
+        folded = self.main.locator("details", has=self.page.locator("summary", has_text=title)).first
+        if folded.get_attribute("open") is None:
+            folded.locator("summary").first.click()
+            self.settle()
 
     def answer(self) -> str:
         """The first message under the title."""
@@ -91,13 +93,12 @@ class Visitor:
         expect(rows.first).to_be_visible()
         return rows.first.inner_text()
 
-    def cell(self, row: int, column: int) -> None:
+    def cell(self, row: int, column: int, columns: int = 6) -> None:
         """Click a cell of the support grid."""
         box = self.main.locator(GRID).bounding_box()
         assert box
-        self.page.mouse.click(
-            box["x"] + INDEX_PX + COLUMN_PX * column + COLUMN_PX / 2, box["y"] + HEAD_PX + ROW_PX * row + ROW_PX / 2
-        )
+        wide = (box["width"] - INDEX_PX) / columns
+        self.page.mouse.click(box["x"] + INDEX_PX + wide * (column + 0.5), box["y"] + HEAD_PX + ROW_PX * (row + 0.5))
         self.settle()
 
     def upload(self, *files: tuple[str, bytes]) -> None:
