@@ -21,6 +21,9 @@ BACKENDS = {
 """Attention backends for NVIDIA GPUs that a user may name for a plain and for an MLA model, whatever the model is."""
 FP4_WORDS = ("nvfp4", "fp4_mx_block16", "fp4_e2m1")
 PLAIN_READ = "each read dequantises the whole layer's pool to BF16: saves capacity, not memory traffic"
+FP8_QUERY: dict[str, Any] = {"kernel": "native", "compute": {"q": "fp8"}}
+WIDENED: dict[str, Any] = {"kernel": "dequant"}
+"""What a "native" read of the packed cache is: FP4 against FP8 queries in trtllm-gen, widened to 16 bits in XQA."""
 STAGES = ("kv_write", "prefill", "decode")
 SM100 = ("sm100", "sm103")
 Place = tuple[str, int]
@@ -267,8 +270,7 @@ class Statements:
                 for backend in self._listed("nvfp4.prefill_backends"):
                     yield backend, {"kernel": "dequant", "path": "fp8_e4m3 workspace"}
             for backend in self._listed("nvfp4.native_prefill_backends") if stage == "prefill" else ("trtllm_mha",):
-                compute = {"q": "fp8"} if arch in SM100 else None
-                yield backend, {"kernel": "native", "path": "native", "compute": compute}
+                yield backend, {**(FP8_QUERY if arch in SM100 else WIDENED), "path": "native"}
             return
         for name in (f"kv4.{'mla' if mla else 'mha'}.same_backend_choices",
                      f"kv4.{'mla' if mla else 'mha'}.fa4_prefill_decode_choices"):

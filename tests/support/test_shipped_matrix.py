@@ -241,5 +241,13 @@ def test_mimo_v2_chooses_by_the_flash_attention_that_the_gpu_runs():
     assert [chosen("H200 SXM"), chosen("RTX 5090")] == ["FLASH_ATTN_DIFFKV", "TRITON_ATTN_DIFFKV"]
 
 
+@pytest.mark.parametrize(("gpu", "kernel"), [("sm100", "native"), ("sm120", "dequant")])
+def test_one_kernel_has_one_kind_whichever_framework_calls_it(gpu, kernel):
+    question = {"gpu": gpu, "head_layout": "gqa:32/8x128", "weights": "bf16", "kv_cache_dtype": "nvfp4"}
+    for framework, release in (("vllm", "0.33.0"), ("sglang", "0.5.23")):
+        decode = check({**question, "framework": framework, "release": release})["stages"]["decode"]
+        assert (framework, decode["kernel"]) == (framework, kernel)
+
+
 def test_every_check_of_the_matrix_passes():
     assert lint()["findings"] == []
