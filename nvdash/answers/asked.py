@@ -256,8 +256,10 @@ def _model_dtype(model: Model | None) -> str | None:
 
 def _drafter(given: Mapping[str, Any], target: Combination, matrix: Matrix) -> Combination | None:
     """The drafter's own combination: its cache dtype, and the target's shape only where it shares its layers."""
+    from nvdash.footprint.ranks import NO_CACHE_METHODS
+
     method = given.get("draft_method")
-    if method is None:
+    if method is None or method in NO_CACHE_METHODS:
         return None
     word = given.get("draft_kv_cache_dtype")
     dtype = _cache_word(str(word), matrix) if word else target.kv_cache_dtype

@@ -37,7 +37,12 @@ def select(view: View, values: Values, stages: Sequence[str]) -> Selection:
         return first_accepted(view, values, order, stages)
     if not lists:
         return Selection(None, instead=_unlisted(view, values, stages))
-    return _agreed(view, values, lists, stages)
+    return _agreed(view, values, _general(lists), stages)
+
+
+def _general(lists: Sequence[Match]) -> Sequence[Match]:
+    """Without those that a person wrote for models of one kind, where the question names no model."""
+    return [fit for fit in lists if fit.statement.generated] or lists
 
 
 def _unlisted(view: View, values: Values, stages: Sequence[str]) -> StageVerdict:

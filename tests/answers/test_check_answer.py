@@ -96,6 +96,7 @@ def test_a_drafter_is_judged_beside_its_target(small_matrix):
     stage = answer["stages"]["prefill"]
     assert (stage["target"]["verdict"], stage["drafter"]["verdict"]) == ("expected", "conditional")
     assert answer["verdict"] == "conditional"
+    assert "drafter" not in check({**LLAMA, "draft_method": "ngram"})["stages"]["prefill"]
     shared = check({**LLAMA, "draft_method": "mtp"})
     assert shared["stages"]["prefill"]["drafter"]["verdict"] == "expected"
 

@@ -126,6 +126,16 @@ def test_a_tag_adds_kernel_and_compute_and_never_a_verdict(make_matrix, nvfp4_on
     assert verdict(make_matrix([priority(["FLASHINFER"]), tag]), nvfp4_on_sm120).verdict == "unknown"
 
 
+def test_a_list_of_particular_models_does_not_count_while_no_model_is_named(make_matrix, nvfp4_on_sm120):
+    general = {**priority(["FLASHINFER"], {"mla": False}), "generated": True}
+    own = priority(["OWN"], {"model_base": "a/b", "mla": False})
+    matrix = make_matrix([general, own, FLASHINFER_ROW])
+    open_shape = replace(nvfp4_on_sm120, heads=None)
+    assert verdict(matrix, open_shape).resolved["backend"].resolved == "FLASHINFER"
+    named = verdict(matrix, replace(nvfp4_on_sm120, model_base="a/b"))
+    assert named.resolved["backend"].resolved == "OWN"
+
+
 # --- what auto becomes ---------------------------------------------------------------------------------------------
 
 RESOLVE = [
