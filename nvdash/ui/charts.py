@@ -12,6 +12,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 import streamlit as st
+from streamlit.dataframe_util import convert_anything_to_arrow_bytes
 
 STATUS = {
     "light": {
@@ -50,7 +51,7 @@ def text_colour() -> str:
 
 
 Spec = dict[str, Any]
-"""A finished Vega-Lite chart with its data."""
+"""A finished Vega-Lite chart; its data are packed as Streamlit sends them."""
 _BUILDERS: dict[str, Callable[..., alt.TopLevelMixin]] = {}
 alt.theme.enable("none")
 
@@ -73,7 +74,8 @@ def _finished(name: str, mode: str, arguments: str) -> Spec:
         labelColor=muted, titleColor=muted, gridOpacity=0.35, labelFontSize=12, titleFontSize=12
     )
     spec: Spec = chart.configure_view(strokeWidth=0).to_dict()
-    return spec
+    packed = {name: convert_anything_to_arrow_bytes(rows) for name, rows in spec["datasets"].items()}
+    return {**spec, "datasets": packed}
 
 
 def shown(spec: Spec, alt_text: str, key: str) -> None:
