@@ -35,7 +35,7 @@ def part(script: str, *words: object, python: str = sys.executable) -> Rows:
 def parts(runs: int, repetitions: int) -> dict[str, Callable[[], Rows]]:
     """Every benchmark by its name."""
     repeated = ("--repetitions", repetitions)
-    codec = os.environ.get("NVDASH_PYTHON_CODEC", sys.executable)
+    codec = os.environ.get("NVDASH_PYTHON_CODEC") or sys.executable
     return {
         "cold": lambda: part("cold.py", *repeated),
         "matrix": lambda: part("matrix.py", *repeated),
