@@ -20,7 +20,7 @@ page = st.navigation({"": PAGES}, position="top")
 def configuration() -> None:
     """Draw the selectors that every page shares, and hand their values to it."""
     with st.sidebar:
-        selection.stamp()
+        selection.remember_digest()
         selection.remember(selection.selectors())
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from nvdash.answers.memory_question import MemoryQuestion
 from nvdash.answers.memory_weights import estimated
+from nvdash.answers.words import FRAMEWORKS
+from nvdash.answers.words import dtype as in_words
 from nvdash.errors import NvdashError
 from nvdash.footprint.request import Allocation
 from nvdash.footprint.solve import request_bytes, requests_that_fit
@@ -99,7 +101,7 @@ def _verdict_first(asked: MemoryQuestion, support: Mapping[str, Any] | None) -> 
     """A dtype that is refused or a trap is never sized as if it ran."""
     if not support or support["verdict"] not in ("refused", "trap"):
         return []
-    release = f"{asked.request.framework} {asked.request.release}"
+    release = f"{FRAMEWORKS.get(asked.request.framework, asked.request.framework)} {asked.request.release}"
     word = "refuses this combination" if support["verdict"] == "refused" else "accepts it, then fails"
     return [f"{release} {word}: {support.get('reason') or 'see check'}. The sizes below would hold only if it ran."]
 
@@ -141,7 +143,7 @@ def _smaller_caches(asked: MemoryQuestion) -> list[str]:
     for dtype in NARROWER.get(asked.request.kv_cache_dtype, ()):
         size = _request_bytes(asked, dtype, context)
         if size and wide:
-            said.append(f"{dtype} would hold {wide / size:.2f} × as many requests of {context:,} tokens.")
+            said.append(f"{in_words(dtype)} would hold {wide / size:.2f} × as many requests of {context:,} tokens.")
     return said or ["No narrower cache format is known for this layout."]
 
 
@@ -157,7 +159,7 @@ def _nothing_binds(asked: MemoryQuestion) -> str:
 
 
 def _gain_sentence(won: Sequence[Mapping[str, Any]]) -> str:
-    parts = [f"{row['factor']:.2f} × the requests of {row['over']}" for row in won]
+    parts = [f"{row['factor']:.2f} × the requests of {in_words(row['over'])}" for row in won]
     return (
         f"For this layout at {won[0]['context']:,} tokens an NVFP4 cache holds {' and '.join(parts)}; "
         "it buys capacity, not prefill speed."

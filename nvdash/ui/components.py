@@ -62,6 +62,12 @@ def answer(tone: str, text: str) -> None:
     TONES[tone](text)
 
 
+def notes(*texts: str) -> None:
+    """What an answer took from the checkpoint or left open, one grey line each."""
+    for text in dict.fromkeys(texts):
+        st.caption(plain(text[:1].upper() + text[1:]).rstrip(".") + ".")
+
+
 def badge(key: str) -> str:
     """A verdict as a coloured markdown badge, symbol and word together."""
     word = VERDICTS[key]
@@ -77,6 +83,11 @@ def plain(value: Any) -> str:
     """Text from a file or a user that must never be read as markdown; an upload stands under its own name."""
     text = "" if value is None else uploads.FOLDER.sub("", str(value))
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+!|~$:" else c for c in text).replace("\n", " ")
+
+
+def code(text: Any) -> str:
+    """A name in a code span, where only the backtick itself could end it."""
+    return f"`{str(text).replace('`', '')}`"
 
 
 def place(evidence: dict[str, Any] | None) -> str:

@@ -51,7 +51,7 @@ def answer_line(answer: Answer) -> tuple[str, str]:
     words = {
         "weights": "The weights do not fit.",
         "cache": "The weights fit; the asked requests do not.",
-        "none": "Weights and cache fit.",
+        "none": "It fits.",
         None: f"Which pool binds is open: {answer['binding_reason']}.",
     }
     tone = {"weights": "error", "cache": "warning", "none": "success", None: "info"}[pool]
@@ -125,7 +125,7 @@ def requests(views: Answer) -> None:
     st.subheader("Requests that fit at once", anchor=False)
     grid = views["requests"]
     rows = [{**row, "rank": rank(row), "label": cell_text(row)} for row in grid["rows"]]
-    finding = "; ".join(f"{r['context']} {r['column']}: {r['label']}" for r in rows if r["context"] == "32K")
+    finding = "; ".join(f"{r['column']}: {r['label']}" for r in rows if r["context"] == "32K")
     charts.shown(charts.requests_grid(rows, grid["columns"]), f"At 32K: {finding}", "memory_requests")
     st.caption(
         "The low end of the budget, safe to plan with; the table has the range. 0: not one request fits; "

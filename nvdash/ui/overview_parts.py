@@ -19,6 +19,17 @@ COMPARE = "compare"
 Answer = dict[str, Any]
 
 
+def notes(answer: Answer) -> list[str]:
+    """The checkpoint to deploy, what `auto` becomes with it, and what else was taken or left open."""
+    support = answer["support"]
+    told = list(support["notes"])
+    cache = support["resolution"]["kv_cache_dtype"]
+    if cache["requested"] == "auto":
+        known = f"auto becomes {dtype(cache['resolved'])}"
+        told.append(known if cache["resolved"] else cache.get("reason") or "what auto becomes is unknown")
+    return [*told, *(text for text in answer["memory"].get("notes") or [] if text not in told)]
+
+
 def blocked(answer: Answer) -> bool:
     """Whether the page must say who refuses instead of showing tiles."""
     return answer["support"]["verdict"] in ("refused", "trap") or answer["memory"]["binding_pool"] == "weights"

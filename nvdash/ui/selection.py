@@ -109,14 +109,12 @@ def dismiss() -> None:
     st.session_state.pop(NOTICES, None)
 
 
-def stamp() -> None:
-    """Name the matrix digest in the link; an incoming link that names another one is remembered."""
+def remember_digest() -> None:
+    """Note once when the incoming link was made with other facts; links that we hand out name today's digest."""
     asked, here = st.query_params.get(DIGEST), cached.matrix_digest()
-    if asked and asked != here:
+    if asked and asked != here and "_then" not in st.session_state:
         st.session_state["_then"] = asked[:12]
         notice(f"This link was made with matrix {asked[:12]}; the facts are now {here}. The answers below are today's.")
-    if asked != here:
-        st.query_params[DIGEST] = here
 
 
 def address() -> str:

@@ -79,7 +79,7 @@ def where(found: Answer) -> None:
                     "Item": components.plain(item["item"]),
                     "State": ":green-badge[● ok]" if item["ok"] else ":gray-badge[– missing]",
                     "Found": components.plain(item["found"]),
-                    "Fix": f"`{item['fix']}`" if item["fix"] else "—",
+                    "Fix": components.code(item["fix"]) if item["fix"] else "—",
                 }
                 for item in found["items"]
             ],
@@ -298,7 +298,7 @@ def kernels(row: Answer) -> None:
         components.table(
             [
                 {
-                    "Kernel": f"`{components.plain(item['name'])}`",
+                    "Kernel": components.code(item["name"]),
                     "Family": item.get("family") or "unknown",
                     "Calls": str(item["calls"]),
                 }

@@ -16,6 +16,7 @@ with controls:
         "Memory", f"{components.fixed_line(chosen)} · all numbers are per GPU", lambda: memory_parts.exports(views)
     )
     components.answer(*memory_parts.answer_line(answer))
+    components.notes(*answer["notes"])
 memory_parts.tiles(views)
 left, right = st.columns(2, gap="large")
 with left:

@@ -75,8 +75,8 @@ def test_the_cache_binds_once_the_load_exceeds_the_pool(concurrency, pool, code)
 
 def test_the_advice_for_a_binding_cache_says_what_each_format_holds_here():
     said = " ".join(given_pool(20.0, context=32_768, concurrency=3)["advice"])
-    assert "fp8 would hold 2.00 × as many requests of 32,768 tokens" in said
-    assert "nvfp4 would hold 3.56 ×" in said
+    assert "FP8 would hold 2.00 × as many requests of 32,768 tokens" in said
+    assert "NVFP4 would hold 3.56 ×" in said
     assert "not prefill speed" in said
 
 
