@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nvdash.answers.asked import FLAGS, Asked, asked
+from nvdash.answers.assumed import contradicted
 from nvdash.answers.envelope import envelope
 from nvdash.errors import NvdashError, Problems, UsageError, did_you_mean
 from nvdash.readers.matrix import Matrix, current
@@ -55,7 +56,7 @@ def _answer(wanted: Asked, matrix: Matrix, neighbours: bool) -> dict[str, Any]:
         reports=[dict(report) for report in found.reports()],
         nearest=_nearest(matrix, wanted, found, seen) if neighbours else [],
         nearest_release=found.nearest_release,
-        notes=list(wanted.notes),
+        notes=[*wanted.notes, *contradicted(found.assumes(), wanted.model)],
         checkpoint=_checkpoint(wanted),
         newest_release=newest.name if newest else None,
         newest_release_date=newest.date if newest else None,

@@ -249,5 +249,15 @@ def test_one_kernel_has_one_kind_whichever_framework_calls_it(gpu, kernel):
         assert (framework, decode["kernel"]) == (framework, kernel)
 
 
+def test_an_assumption_that_the_model_s_config_contradicts_is_told():
+    question = {"gpu": "B200", "kv_cache_dtype": "fp8", "tp": 8, "release": "0.33.0"}
+    glm = check({**question, "model": "zai-org/GLM-5"})
+    assert "deepseek_mla_dimensions" in glm["assumes"]
+    dims = "qk_nope_head_dim is 192, not 128, v_head_dim is 256, not 128"
+    assert glm["notes"] == [f"deepseek_mla_dimensions does not hold for zai-org/GLM-5: {dims}; check the cited line"]
+    deepseek = check({**question, "model": "deepseek-ai/DeepSeek-V3.2"})
+    assert not any("does not hold" in note for note in deepseek["notes"])
+
+
 def test_every_check_of_the_matrix_passes():
     assert lint()["findings"] == []
