@@ -25,4 +25,5 @@ def configuration() -> None:
 
 
 components.asking(configuration)
+components.broken_facts()
 components.asking(page.run)

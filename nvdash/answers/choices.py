@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nvdash.answers.words import FRAMEWORKS
+from nvdash.errors import NvdashError
 from nvdash.readers import catalogue
 from nvdash.readers.matrix import Matrix, framework_names
 from nvdash.support.view import view
@@ -26,9 +27,21 @@ class Choices:
 def choices() -> Choices:
     """Models and GPUs of the catalogues, frameworks of the selector, weight formats of the matrix."""
     known = catalogue.load()
-    served = tuple(name for name in FRAMEWORKS if name in framework_names())
+    hidden = broken()
+    served = tuple(name for name in FRAMEWORKS if name in framework_names() and name not in hidden)
     models = tuple(sorted(known.model_rows, key=str.casefold))
     return Choices(models, tuple(known.gpu_rows), served, tuple(Matrix().axes()["weights"]))
+
+
+def broken() -> dict[str, NvdashError]:
+    """The frameworks whose facts do not read, with what is wrong; answers about the others stand."""
+    found = {}
+    for name in (name for name in FRAMEWORKS if name in framework_names()):
+        try:
+            kv_cache_dtypes(name)
+        except NvdashError as error:
+            found[name] = error
+    return found
 
 
 def releases(framework: str) -> tuple[str, ...]:

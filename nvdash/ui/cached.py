@@ -8,6 +8,7 @@ import streamlit as st
 
 from nvdash.answers import choices as choice
 from nvdash.answers.words import FRAMEWORKS
+from nvdash.errors import NvdashError
 from nvdash.readers.matrix import matrix_digest as read_digest
 
 Answer = dict[str, Any]
@@ -39,6 +40,16 @@ def choices() -> choice.Choices:
 @st.cache_data(max_entries=4, show_spinner=False)
 def _choices(digest: str) -> choice.Choices:
     return choice.choices()
+
+
+def broken() -> dict[str, NvdashError]:
+    """Frameworks whose facts do not read."""
+    return _broken(matrix_digest())
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _broken(digest: str) -> dict[str, NvdashError]:
+    return choice.broken()
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

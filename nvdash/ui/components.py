@@ -171,6 +171,13 @@ def asking(question: Callable[..., Any], *words: Any, **more: Any) -> Any:
         st.stop()
 
 
+def broken_facts() -> None:
+    """Facts that do not read hide the answers of their framework, and only those."""
+    for framework, error in cached.broken().items():
+        st.warning(f"Answers about {cached.framework_name(framework)} are hidden: its facts have problems.")
+        show_error(error)
+
+
 def show_error(error: NvdashError) -> None:
     """Place, expected, found, next step: what a person needs to go on; several problems of one file folded."""
     problems: Sequence[NvdashError] = error.problems if isinstance(error, Problems) else [error]

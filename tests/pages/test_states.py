@@ -64,6 +64,17 @@ def test_several_slips_of_a_file_are_told_together_each_with_its_line(app, tmp_p
     assert places.str.contains("ours.yaml:4").any()
 
 
+def test_a_slip_in_the_default_framework_leaves_the_others_and_the_published_numbers(app, tmp_path, monkeypatch):
+    (tmp_path / "vllm").mkdir()
+    (tmp_path / "vllm" / "ours.yaml").write_text("- id: ours\n  since: 0.10\n")
+    add_overlay(monkeypatch, tmp_path)
+    visit(app, "Trade-offs", tradeoffs_source="Published")
+    assert not app.exception
+    assert "Answers about vLLM are hidden: its facts have problems." in [line.value for line in app.warning]
+    assert "vllm" not in app.selectbox(key="framework").options
+    assert "published numbers in" in text(app)
+
+
 def test_a_slip_in_one_framework_leaves_answers_about_another(app, tmp_path, monkeypatch):
     (tmp_path / "sglang").mkdir()
     (tmp_path / "sglang" / "ours.yaml").write_text("- id: ours\n  since: 0.10\n")
