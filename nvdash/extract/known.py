@@ -67,7 +67,7 @@ def release_rows(folder: Path, releases: Sequence[str], shipped: bool) -> list[d
     present = {row["release"]: dict(row) for row in read_rows(path)} if path.is_file() else {}
     rows = {row["release"]: dict(row) for row in known_releases()} if shipped else {}
     for release, row in present.items():
-        rows[release] = {"date": None, **rows.get(release, {}), "release": release, "source": row["source"]}
+        rows[release] = {"date": row.get("date"), **rows.get(release, {}), "release": release, "source": row["source"]}
     for release in releases:
         rows[release] = {"date": None, **rows.get(release, {}), "release": release, "source": "sdist"}
     for release, row in rows.items():

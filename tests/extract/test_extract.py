@@ -12,6 +12,7 @@ from nvdash.cli.matrix_extract import command, named_source
 from nvdash.errors import UsageError
 from nvdash.extract import extract
 from nvdash.extract.fetch import fetch
+from nvdash.extract.known import release_rows
 from nvdash.extract.source import ExtractError
 from nvdash.readers.yaml_rows import read_rows, read_yaml
 from tests.extract import toy
@@ -84,6 +85,12 @@ def test_adding_the_newest_release_gives_what_reading_all_gives(trees, both, tmp
     extract(sources={"0.30.0": trees["0.30.0"]}, out=tmp_path)
     extract(sources={"0.31.0": trees["0.31.0"]}, out=tmp_path)
     assert contents(tmp_path) == contents(both)
+
+
+def test_the_dates_of_a_folder_stay_when_a_release_is_added_to_it(tmp_path):
+    (tmp_path / "releases.yaml").write_text('- {release: "0.1.0", date: "2024-01-02", source: none}\n')
+    rows = release_rows(tmp_path, ["0.2.0"], shipped=False)
+    assert [(row["release"], row["date"]) for row in rows] == [("0.1.0", "2024-01-02"), ("0.2.0", None)]
 
 
 def test_a_release_in_the_middle_of_runs_cannot_be_read_again_alone(trees, both, tmp_path):
