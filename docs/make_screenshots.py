@@ -81,7 +81,9 @@ def take(browser: Browser, url: str, file: Path, size: dict[str, int], theme: st
     page = context.new_page()
     settled(page, url)
     picture = Image.open(io.BytesIO(page.screenshot()))
-    picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, optimize=True)
+    picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+        file, optimize=True
+    )
     context.close()
     print(f"{file.relative_to(ROOT)} {file.stat().st_size // 1024} KiB")
 
