@@ -32,9 +32,10 @@ def run(chosen: Selection) -> None:
     runnable = [row["title"] for row in rows if row["why_not"] is None]
     presets(rows)
     selection.begin_with(CASES, [title for title in runnable if "nvfp4 cache" in title][:1])
-    picked = st.multiselect(
+    picked = st.pills(
         "Cases",
         [row["title"] for row in rows],
+        selection_mode="multi",
         key=CASES,
         help="Each case runs in a process of its own; about half a minute for a reference case.",
     )
@@ -144,7 +145,7 @@ def show_progress(job: str) -> None:
     if st.button("Cancel", icon=":material/stop:", key="smoke_cancel"):
         cached.ask_fresh("smoke_cancel", job)
     if state["lines"]:
-        st.code("\n".join(state["lines"][-8:]), language=None)
+        st.code("\n".join(state["lines"][-8:]), language=None, wrap_lines=True)
 
 
 def finished(state: Answer) -> None:

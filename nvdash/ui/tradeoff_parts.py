@@ -264,7 +264,7 @@ def report_table(report: Answer, is_open: bool) -> list[Answer]:
         for other in report["beside"]:
             st.caption(f"Read beside: {components.plain(other['title'])}")
         for source in report["sources"]:
-            st.caption(f"Source: {components.plain(source)}")
+            st.markdown(f":small[Source: {components.plain(source)}]")
     return rows
 
 
@@ -331,7 +331,7 @@ def check_row(row: Answer) -> Answer:
 def script_block(script: Answer) -> None:
     """One script with its download."""
     st.markdown(f"**{script['label']}**")
-    st.code(script["script"], language=None)
+    st.code(script["script"], language=None, wrap_lines=True)
     name = script["file"].replace("/", "-")
     st.download_button(
         "Download the script",

@@ -19,7 +19,7 @@ def test_cases_say_what_they_answer_and_why_one_cannot_run_here(app):
 
 def test_a_case_that_cannot_run_here_keeps_the_button_shut_and_gives_the_command(app):
     visit(app, "Smoke tests")
-    app.multiselect(key="smoke_cases").set_value(["Cache only on vllm"]).run()
+    app.pills(key="smoke_cases").set_value(["Cache only on vllm"]).run()
     assert app.button(key="smoke_start").disabled
     said = text(app)
     assert "1 of the chosen cases cannot run here" in said
@@ -28,7 +28,7 @@ def test_a_case_that_cannot_run_here_keeps_the_button_shut_and_gives_the_command
 
 def test_the_number_of_chosen_cases_is_on_the_button(app):
     visit(app, "Smoke tests")
-    app.multiselect(key="smoke_cases").set_value(["Reference, bf16 cache", "Reference, fp8 cache"]).run()
+    app.pills(key="smoke_cases").set_value(["Reference, bf16 cache", "Reference, fp8 cache"]).run()
     assert app.button(key="smoke_start").label == "Run 2 cases"
 
 
@@ -43,7 +43,7 @@ def test_an_empty_store_has_no_report_and_says_how_to_get_one(app):
 @pytest.mark.full
 def test_a_reference_case_runs_and_its_report_shows_bytes_numbers_and_what_was_not_tested(app):
     visit(app, "Smoke tests")
-    app.multiselect(key="smoke_cases").set_value(["Reference, nvfp4 cache"]).run()
+    app.pills(key="smoke_cases").set_value(["Reference, nvfp4 cache"]).run()
     app.button(key="smoke_start").click().run()
     deadline = time.monotonic() + 240
     while smoke.running() and time.monotonic() < deadline:
