@@ -9,7 +9,7 @@ from typing import Any
 
 from nvdash.errors import NvdashError, UnknownError, UsageError, did_you_mean
 from nvdash.readers.matrix import Matrix
-from nvdash.support.axes import LATENT_KINDS, WIDE
+from nvdash.support.axes import WIDE
 from nvdash.targets import Checkpoint, Combination, Gpu, HeadLayout, Model, refuse_uneven_heads
 
 DEFAULT_FRAMEWORK = "vllm"
@@ -54,8 +54,6 @@ def asked(question: Mapping[str, Any], matrix: Matrix) -> Asked:
         refuse_uneven_heads(shape.query_heads, tp)
     release = str(given.get("release") or _newest(matrix, framework))
     notes += _unknown_backends(given, framework, release, matrix)
-    dcp = _count(given, "dcp", 1)
-    notes += _dcp_needs(tp, dcp, shapes) if framework == "vllm" else []
     combination = Combination(
         framework=framework,
         release=release,
@@ -63,7 +61,7 @@ def asked(question: Mapping[str, Any], matrix: Matrix) -> Asked:
         weights=weights,
         backend=_backend(given),
         kv_cache_dtype=_cache_word(str(given.get("kv_cache_dtype", "auto")), matrix),
-        dcp=dcp,
+        dcp=_count(given, "dcp", 1),
         drafter=given.get("draft_method"),
         sinks=given.get("sinks"),
         checkpoint_kv=_scheme(checkpoint, weights),
@@ -210,15 +208,6 @@ def _unknown_backends(given: Mapping[str, Any], framework: str, release: str, ma
     unknown = [str(word) for word in named if word not in (*known, "auto")]
     said = f"of {framework} {release} that was read names this backend"
     return [f"{word}: nothing {said}; {did_you_mean(word, known)}".removesuffix("; ") for word in unknown]
-
-
-def _dcp_needs(tp: int, dcp: int, shapes: list[HeadLayout]) -> list[str]:
-    """What vLLM asks of the sizes (config/model.py and parallel.py), which no axis of the matrix can say."""
-    heads = max((shape.kv_heads for shape in shapes if shape.kind not in LATENT_KINDS), default=0)
-    if dcp == 1 or (tp % dcp == 0 and tp >= heads * dcp):
-        return []
-    above = f" of at least {heads * dcp} ({heads} KV heads x {dcp})" if heads else ""
-    return [f"vLLM refuses dcp {dcp} without a tensor parallel size{above} that is a multiple of it; tp is {tp}"]
 
 
 def _cache_word(word: str, matrix: Matrix) -> str:

@@ -16,15 +16,15 @@ ASSUMED_KEYS = {
 """What an assumption of axes.yaml says about keys of config.json."""
 
 
-def contradicted(assumes: Iterable[str], model: Model | None) -> list[str]:
-    """One sentence per assumption that does not hold for this model."""
+def contradicted(assumes: Iterable[str], model: Model | None) -> dict[str, str]:
+    """Why each assumption that does not hold for this model does not; none is known to fail without a model."""
     if model is None:
-        return []
+        return {}
     config = model.config.get("text_config") or model.config
-    said = []
+    said = {}
     for name in assumes:
         keys = ASSUMED_KEYS.get(name, {}).items()
         other = [f"{key} is {config[key]}, not {value}" for key, value in keys if config.get(key, value) != value]
         if other:
-            said.append(f"{name} does not hold for {model.name}: {', '.join(other)}; check the cited line")
+            said[name] = f"{name} does not hold for {model.name}: {', '.join(other)}; check the cited line"
     return said

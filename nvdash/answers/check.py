@@ -14,7 +14,7 @@ from nvdash.support.evaluate import verdict
 from nvdash.support.observations import Observation
 from nvdash.support.releases import age_days
 from nvdash.support.values import RANK, Verdict, worst
-from nvdash.support.whole import verdict_of_all, with_drafter
+from nvdash.support.whole import verdict_of_all, with_drafter, without_assumptions
 from nvdash.targets import Combination
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def _answer(wanted: Asked, matrix: Matrix, neighbours: bool) -> dict[str, Any]:
     found = verdict_of_all(matrix, wanted.combinations, seen)
     if wanted.drafter is not None:
         found = with_drafter(found, verdict(matrix, wanted.drafter, seen))
+    broken = contradicted(found.assumes(), wanted.model)
+    found = without_assumptions(found, broken)
     rules = matrix.rules(wanted.combinations[0].framework)
     newest = rules.newest
     return envelope(
@@ -56,7 +58,7 @@ def _answer(wanted: Asked, matrix: Matrix, neighbours: bool) -> dict[str, Any]:
         reports=[dict(report) for report in found.reports()],
         nearest=_nearest(matrix, wanted, found, seen) if neighbours else [],
         nearest_release=found.nearest_release,
-        notes=[*wanted.notes, *contradicted(found.assumes(), wanted.model)],
+        notes=[*wanted.notes, *(why for why in broken.values() if why not in found.conditions())],
         checkpoint=_checkpoint(wanted),
         newest_release=newest.name if newest else None,
         newest_release_date=newest.date if newest else None,

@@ -20,7 +20,8 @@ TEXT_AXES = (
     *("backend", "prefill_backend", "decode_backend", "arch", "kv_cache_dtype", "weights", "method"),
     *("kind", "graphs", "checkpoint_kv", "model_base"),
 )
-TRUTH_AXES = ("mla", "sparse", "equal_head_sizes", "sinks", "causal", "drafter")
+SIZE_AXES = ("dcp_divides_tp", "tp_above_kv_heads", "dcp_fits_kv_heads", "dcp_divides_head_group")
+TRUTH_AXES = ("mla", "sparse", "equal_head_sizes", "sinks", "causal", "drafter", *SIZE_AXES)
 NUMBER_AXES = ("query_heads", "kv_heads", "head_size", "value_head_size", "window", "dcp", "page_size")
 AXES = (*TEXT_AXES, *TRUTH_AXES, *NUMBER_AXES)
 AxisValue = str | int | bool

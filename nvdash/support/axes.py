@@ -51,3 +51,16 @@ def head_values(heads: HeadLayout, tp: int = 1) -> Values:
         "window": heads.window or 0,
         "sinks": heads.sinks,
     }
+
+
+def size_values(combination: Combination) -> Values:
+    """How the parallel sizes of one question relate; a grid names no tensor parallel size and leaves these open."""
+    tp, dcp, heads = combination.tp, combination.dcp, combination.heads
+    values: Values = {"dcp_divides_tp": tp % dcp == 0}
+    if heads is not None:
+        values |= {
+            "tp_above_kv_heads": tp > heads.kv_heads,
+            "dcp_fits_kv_heads": dcp <= tp // heads.kv_heads,
+            "dcp_divides_head_group": heads.query_heads // heads.kv_heads % dcp == 0,
+        }
+    return values

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from nvdash.readers.matrix import Matrix, Release
 from nvdash.readers.statements import ATTENTION_STAGES, STAGES
-from nvdash.support.axes import Values, axis_values
+from nvdash.support.axes import Values, axis_values, size_values
 from nvdash.support.join import joined
 from nvdash.support.matching import matches, outcome
 from nvdash.support.observations import Observation, observed
@@ -42,7 +42,8 @@ def verdict(matrix: Matrix, combination: Combination, observations: Sequence[Obs
     release = rules.release(combination.release)
     if release is None or not release.is_read:
         return _unread(combination, nearest_read(rules, combination.release))
-    return answer(Question(matrix, release, view(rules, release.name), observations), axis_values(combination))
+    values = axis_values(combination) | size_values(combination)
+    return answer(Question(matrix, release, view(rules, release.name), observations), values)
 
 
 def answer(question: Question, values: Values) -> Verdict:

@@ -1,6 +1,6 @@
 """One verdict for a whole model: over its attention shapes, and for target and drafter together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from nvdash.readers.matrix import Matrix
@@ -40,6 +40,19 @@ def _worst_shape(pairs: Iterable[tuple[StageVerdict, Combination]]) -> StageVerd
         return stage
     note = f"decided by the {item.heads} layers"
     return replace(stage, note="; ".join(filter(None, (stage.note, note))))
+
+
+def without_assumptions(found: Verdict, broken: Mapping[str, str]) -> Verdict:
+    """What was expected on an assumption that does not hold is conditional; `broken` says why, by assumption."""
+    stages = {name: _without(stage, broken) for name, stage in found.stages.items()}
+    return replace(found, verdict=worst(stage.verdict for stage in stages.values()), stages=stages)
+
+
+def _without(stage: StageVerdict, broken: Mapping[str, str]) -> StageVerdict:
+    told = tuple(broken[name] for name in stage.assumes if name in broken)
+    if not told or stage.verdict not in ("expected", "conditional"):
+        return stage
+    return replace(stage, verdict="conditional", reason="; ".join(told), conditions=(*stage.conditions, *told))
 
 
 def with_drafter(target: Verdict, drafter: Verdict) -> Verdict:

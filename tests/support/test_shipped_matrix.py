@@ -104,19 +104,21 @@ def test_an_fp8_word_in_triton_below_sm89_raises_from_0_24_on():
 
 def test_dcp_with_nvfp4_raises_in_the_builder_outside_sm100():
     question = {
-        "head_layout": "gqa:32/8x128",
+        "head_layout": "mqa:32/1x128",
         "weights": "bf16",
         "kv_cache_dtype": "nvfp4",
+        "tp": 2,
         "dcp": 2,
         "release": "0.33.0",
     }
-    assert check({**question, "gpu": "sm120"})["verdict"] in ("refused", "trap")
+    answer = check({**question, "gpu": "sm120"})
+    assert (answer["verdict"], answer["layer"]) == ("trap", "constructor")
 
 
 @pytest.mark.parametrize(
     ("release", "gpu", "layout", "dtype", "decides", "layer"),
     [
-        ("0.33.0", "sm100", "gqa:32/8x128", "nvfp4", "prefill", "forward"),
+        ("0.33.0", "sm100", "mqa:64/1x128", "nvfp4", "prefill", "forward"),
         ("0.14.1", "sm90", "mla:128/1x576/512", "fp8", "decode", "forward"),
         ("0.20.0", "sm90", "mla:128/1x576/512", "fp8", "decode", "forward"),
         ("0.33.0", "sm90", "mla:128/1x576/512", "fp8", None, None),
@@ -132,17 +134,28 @@ def test_what_dcp_meets_behind_the_selector(release, gpu, layout, dtype, decides
 
 
 @pytest.mark.parametrize(
-    ("layout", "tp", "told"),
+    ("release", "layout", "tp", "dcp", "line"),
     [
-        ("gqa:64/4x128", 4, "of at least 8 (4 KV heads x 2)"),
-        ("gqa:64/4x128", 8, None),
-        ("mla:128/1x576/512", 1, "tp is 1"),
-        ("mla:128/1x576/512", 2, None),
+        ("0.33.0", "gqa:64/4x128", 4, 2, 1581),
+        ("0.33.0", "gqa:64/4x128", 8, 4, 1591),
+        ("0.33.0", "gqa:12/4x128", 12, 2, 1601),
+        ("0.33.0", "mla:128/1x576/512", 1, 2, 599),
+        ("0.26.0", "gqa:64/4x128", 4, 2, 1252),
+        ("0.14.1", "mla:128/1x576/512", 1, 2, 1392),
     ],
 )
-def test_the_sizes_that_dcp_needs_are_told(layout, tp, told):
-    answer = check({"gpu": "sm90", "head_layout": layout, "weights": "bf16", "tp": tp, "dcp": 2})
-    assert (told in " ".join(answer["notes"])) if told else answer["notes"] == []
+def test_sizes_that_dcp_cannot_have_are_refused_where_the_release_checks_them(release, layout, tp, dcp, line):
+    question = {"gpu": "sm90", "head_layout": layout, "weights": "bf16", "tp": tp, "dcp": dcp, "release": release}
+    answer = check(question, neighbours=False)
+    assert (answer["verdict"], answer["layer"]) == ("refused", "config")
+    assert answer["stages"]["decode"]["evidence"]["line"] == line
+
+
+@pytest.mark.parametrize(("layout", "tp"), [("gqa:64/4x128", 8), ("mla:128/1x576/512", 2)])
+def test_sizes_that_dcp_can_have_are_not_refused(layout, tp):
+    answer = check({"gpu": "sm90", "head_layout": layout, "weights": "bf16", "tp": tp, "dcp": 2}, neighbours=False)
+    assert answer["layer"] != "config"
+    assert not any("dcp" in condition for condition in answer["unmet_conditions"])
 
 
 @pytest.mark.parametrize("model", ["MiniMaxAI/MiniMax-M2.5", "moonshotai/Kimi-K2.5"])
@@ -249,14 +262,16 @@ def test_one_kernel_has_one_kind_whichever_framework_calls_it(gpu, kernel):
         assert (framework, decode["kernel"]) == (framework, kernel)
 
 
-def test_an_assumption_that_the_model_s_config_contradicts_is_told():
+def test_an_assumption_that_the_model_s_config_contradicts_makes_it_conditional():
     question = {"gpu": "B200", "kv_cache_dtype": "fp8", "tp": 8, "release": "0.33.0"}
     glm = check({**question, "model": "zai-org/GLM-5"})
     assert "deepseek_mla_dimensions" in glm["assumes"]
     dims = "qk_nope_head_dim is 192, not 128, v_head_dim is 256, not 128"
-    assert glm["notes"] == [f"deepseek_mla_dimensions does not hold for zai-org/GLM-5: {dims}; check the cited line"]
+    told = f"deepseek_mla_dimensions does not hold for zai-org/GLM-5: {dims}; check the cited line"
+    assert (glm["verdict"], glm["reason"], glm["unmet_conditions"]) == ("conditional", told, [told])
+    assert not any("does not hold" in note for note in glm["notes"])
     deepseek = check({**question, "model": "deepseek-ai/DeepSeek-V3.2"})
-    assert not any("does not hold" in note for note in deepseek["notes"])
+    assert (deepseek["verdict"], deepseek["unmet_conditions"]) == ("expected", [])
 
 
 def test_every_check_of_the_matrix_passes():
