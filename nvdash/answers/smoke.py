@@ -14,7 +14,7 @@ from typing import Any
 
 from nvdash.answers.envelope import envelope
 from nvdash.errors import NvdashError, UsageError
-from nvdash.readers.smoke_report import SmokeReport
+from nvdash.readers.smoke_report import SmokeReport, plain
 from nvdash.smoke import emit, judge
 from nvdash.smoke import preflight as checks
 from nvdash.smoke.case import write_atomically
@@ -174,6 +174,15 @@ def not_set_up(spec: CaseSpec) -> Attempt:
 def _answer(found: SmokeReport) -> dict[str, Any]:
     parts = found.as_dict()
     return envelope("smoke", parts.pop("question"), **{k: v for k, v in parts.items() if k not in ENVELOPE})
+
+
+def read_back_files(question: Mapping[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
+    """What the files of somebody else's vLLM run prove, judged like a case of our own; nothing is stored."""
+    from nvdash.smoke.readback import read_back
+
+    asked = {name: value for name, value in question.items() if value is not None}
+    found = read_back(asked, paths)
+    return envelope("smoke-read", {**asked, "files": [str(path) for path in paths]}, **plain(found, "read back"))
 
 
 def _is_shared(engine: str) -> bool | None:

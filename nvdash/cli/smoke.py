@@ -9,6 +9,7 @@ import click
 
 from nvdash.cli.check import support_flags
 from nvdash.cli.output import Outcome, answers_json
+from nvdash.errors import UsageError
 
 ENGINES = ("reference", "flashinfer", "vllm", "sglang")
 
@@ -19,11 +20,25 @@ ENGINES = ("reference", "flashinfer", "vllm", "sglang")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the report to this file.")
 @click.option("--preflight", is_flag=True, help="Say what is missing on this machine, with the lines that fix it.")
 @click.option("--emit", type=click.Choice(["slurm", "k8s"]), help="Print a job for another machine instead.")
+@click.option("--read", is_flag=True, help="Judge the FILEs of a vLLM run made elsewhere; nothing runs or is stored.")
+@click.option("--layers", type=click.IntRange(1), help="With --read and --head-layout: attention layers of the model.")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 @answers_json
-def command(engine: str | None, out: Path | None, preflight: bool, emit: str | None, **flags: Any) -> Outcome:
-    """Run one case in a fresh process: requested, resolved, observed, and which kernels executed."""
+def command(
+    engine: str | None,
+    out: Path | None,
+    preflight: bool,
+    emit: str | None,
+    read: bool,
+    layers: int | None,
+    files: tuple[Path, ...],
+    **flags: Any,
+) -> Outcome:
+    """Run one case in a fresh process, or --read the files of a run: requested, resolved, observed, kernels."""
     from nvdash.answers import smoke
 
+    if read or files or layers:
+        return read_back(files, read, layers, flags)
     question = {**{name: value for name, value in flags.items() if value is not None}, "engine": engine or "reference"}
     if preflight:
         answer = smoke.preflight()
@@ -32,6 +47,25 @@ def command(engine: str | None, out: Path | None, preflight: bool, emit: str | N
         return smoke.emitted(question, emit), 0, lambda answer: [answer["text"]]
     ran = smoke.run(question, told, out=out) or {}
     return ran, smoke.exit_code(ran), lines
+
+
+def read_back(files: tuple[Path, ...], read: bool, layers: int | None, flags: Mapping[str, Any]) -> Outcome:
+    """The verdict on the files of a run made elsewhere."""
+    from nvdash.answers import smoke
+
+    if not (read and files):
+        raise UsageError("smoke", "--read FILE... together", "only one of them", "for example --read server.log")
+    words = ("model", "head_layout", "kv_cache_dtype", "backend")
+    question = {**{name: flags[name] for name in words}, "layers": layers}
+    answer = smoke.read_back_files(question, files)
+    return answer, smoke.exit_code(answer), read_back_lines
+
+
+def read_back_lines(answer: Mapping[str, Any]) -> Iterable[Any]:
+    """As for a case, with what the files contradict each other in."""
+    yield from lines(answer)
+    yield from (f"! {warning}" for warning in answer["warnings"])
+    yield "Read from files: nothing was run here and nothing was stored."
 
 
 def told(state: Any) -> None:

@@ -84,9 +84,10 @@ def _layer_bytes(layer: Layer, flag: str, framework: str) -> int:
     return layer.kv_heads * cache_format(flag).token_bytes(layer.key_size, layer.value_size)
 
 
-def formats_of(bytes_per_token: float, layers: Sequence[Layer]) -> list[str]:
-    """Formats whose formula gives these bytes: what a pool of that size could hold."""
-    return [name for name in CACHE_FORMATS if token_bytes(layers, name) == bytes_per_token]
+def formats_of(bytes_per_token: float, layers: Sequence[Layer], spread: float = 0) -> list[str]:
+    """Formats whose formula gives these bytes, or nearly so: what a pool of that size could hold."""
+    sizes = {name: token_bytes(layers, name) for name in CACHE_FORMATS}
+    return [name for name, size in sizes.items() if size and abs(bytes_per_token - size) <= spread * size]
 
 
 def element_evidence(seen: Iterable[Seen]) -> dict[str, Any] | None:

@@ -21,8 +21,13 @@ from nvdash.smoke.spec import CaseSpec, Layer
 NOT_TESTED = ("quality of any model", "long context", "more than one GPU", "speculative decoding", "prefix caching")
 FACT_PARTS = ("environment", "resolved", "cache", "timings")
 MAX_KERNELS = 400
-ROUNDED = 0.02
-"""How far a pool that was printed with two decimals may be from the formula."""
+SPREAD = {
+    "pool printed with two decimals": 0.02,
+    "available memory": 0.02,
+    "explicit pool": 0.001,
+    "kv_cache_memory_bytes": 0.001,
+}
+"""How far the bytes of a token may be from the formula, by what was divided: printed sizes, pools cut into blocks."""
 ENDED = {
     "timeout": ("timeout", "no end within the limit of the phase {phase}"),
     "killed": ("oom", "killed from outside during {phase}, as the system does when memory runs out"),
@@ -155,7 +160,7 @@ class Case:
         found = self.cache.get("bytes_per_token")
         return {
             "kv_bytes_per_token": found,
-            "same_bytes_as": evidence.formats_of(found, self.spec.layers) if found else [],
+            "same_bytes_as": self._same_bytes(),
             "tensor_dtype": (self.element or {}).get("tensor_dtype") or self.cache.get("tensor_dtype"),
             "tensor_shape": (self.element or {}).get("tensor_shape") or self.cache.get("tensor_shape"),
             "families": sorted({item.kernel.family for item in self.seen if item.kernel.is_attention}),
@@ -168,8 +173,14 @@ class Case:
         found, formula = self.cache.get("bytes_per_token"), self.cache.get("formula_bytes_per_token")
         if found is None or formula is None:
             return None
-        rounded = "decimals" in str(self.cache.get("bytes_source"))
-        return bool(abs(found - formula) <= (ROUNDED * formula if rounded else 0))
+        return bool(abs(found - formula) <= self._spread() * formula)
+
+    def _spread(self) -> float:
+        return SPREAD.get(str(self.cache.get("bytes_source")), 0)
+
+    def _same_bytes(self) -> list[str]:
+        found = self.cache.get("bytes_per_token")
+        return evidence.formats_of(found, self.spec.layers, self._spread()) if found and self.spec.whole else []
 
     def stages(self) -> dict[str, Any]:
         """The evidence of every stage that was exercised."""
@@ -218,7 +229,7 @@ class Case:
         """Another number of bytes than the format takes, or a tensor that cannot hold it, is a silent fallback."""
         found, formula = self.cache.get("bytes_per_token"), self.cache.get("formula_bytes_per_token")
         if self.stored_as_requested() is False:
-            like = evidence.formats_of(found, self.spec.layers) if found else []
+            like = self._same_bytes()
             rate = f", the size of {' or '.join(like)}" if like else ""
             reason = f"asked for {self.dtype}: {formula:,} bytes per token by the formula, {found:,} allocated{rate}"
             return Finding("fallback", reason, "silent")
@@ -291,7 +302,9 @@ class Case:
         if stages and not unproven:
             return Finding("pass", "allocated, written and read as requested, and the kernels carry the format")
         why = f"no name proves the format in {', '.join(unproven)}" if stages else "no kernels were looked at"
-        return Finding("pass_dtype_unproven", f"bytes and numbers are as requested; {why}")
+        counted = {"bytes": self.stored_as_requested(), "numbers": self.facts.get("numbers")}
+        told = " and ".join(name for name, found in counted.items() if found) or "launches"
+        return Finding("pass_dtype_unproven", f"{told} are as requested; {why}")
 
 
 def kind_of(layer: Layer) -> str:

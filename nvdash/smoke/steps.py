@@ -31,7 +31,11 @@ def read_events(path: Path) -> list[dict[str, Any]]:
         raise ValueError(f"{path.name}: a trace over {MAX_TRACE_BYTES:,} bytes")
     trace = json.loads(content)
     events = trace.get("traceEvents", []) if isinstance(trace, dict) else trace
-    return [event for event in events if isinstance(event, dict) and event.get("ph") == "X"]
+    return [event for event in events if isinstance(event, dict) and event.get("ph") == "X" and _is_timed(event)]
+
+
+def _is_timed(event: Mapping[str, Any]) -> bool:
+    return isinstance(event.get("ts"), int | float) and isinstance(event.get("dur", 0), int | float)
 
 
 def phase_of(mark: str) -> str | None:
