@@ -109,6 +109,8 @@ class Allocation:
     """`blocks` (a count of token slots), `concurrency` (requests times length), or None."""
     max_concurrency: float | None = None
     blocks_per_request: int | None = None
+    reserved_blocks: int = 0
+    """Blocks of the pool that no request ever gets."""
     predicted_tokens: int | None = None
     """Formula alone: memory over bytes per token, what a plain estimate would say."""
     padding_bytes: int = 0

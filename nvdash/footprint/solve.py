@@ -17,8 +17,10 @@ GPU_COUNTS = (1, 2, 4, 8, 16, 32, 64)
 
 def requests_that_fit(layout: Layout, request: CacheRequest, context: int) -> int | None:
     """Whole requests of this length that the pool holds at once; None where the pool is not known."""
-    concurrency = replay(layout, replace(request, max_model_len=context)).max_concurrency
-    return None if concurrency is None else int(concurrency)
+    found = replay(layout, replace(request, max_model_len=context))
+    if found.reserved_blocks and found.num_blocks is not None and found.blocks_per_request:
+        return max(found.num_blocks - found.reserved_blocks, 0) // found.blocks_per_request
+    return None if found.max_concurrency is None else int(found.max_concurrency)
 
 
 def longest_context(layout: Layout, request: CacheRequest, concurrency: int, limit: int | None) -> int | None:

@@ -77,6 +77,7 @@ def replay_vllm(layout: Layout, request: CacheRequest) -> Allocation:
         kv_tokens_rule="concurrency" if setup.rules.concurrency_tokens else "blocks",
         max_concurrency=counts.concurrency,
         blocks_per_request=pool.per_request,
+        reserved_blocks=int(setup.rules.pool_null_block),
         predicted_tokens=_predicted(available, per_token, request, counts.rank),
         padding_bytes=sum(group.padding_bytes for group in shape.groups),
         limiting_rank=counts.rank,
@@ -248,7 +249,8 @@ def _explain(setup: Setup, pool: Pool, counts: Counts) -> tuple[str, ...]:
         lines.append("windowed layers get blocks for the whole context: the hybrid manager is off")
     if counts.blocks is None:
         return tuple(lines)
-    lines.append(f"{counts.blocks} blocks of {pool.bytes_per_block[pool.widest]} B")
+    kept = ", one of them the pool's own null block" if setup.rules.pool_null_block else ""
+    lines.append(f"{counts.blocks} blocks of {pool.bytes_per_block[pool.widest]} B{kept}")
     if counts.tokens is not None and setup.rules.concurrency_tokens:
         lines.append(f"{counts.tokens} tokens = {counts.blocks} / {pool.per_request} blocks × {setup.length}")
     elif counts.tokens is not None:

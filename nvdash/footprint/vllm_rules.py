@@ -24,6 +24,8 @@ class VllmRules:
     """First release with other rules; None for the newest range."""
     flat: bool = True
     """One pool, every layer counted in full, concurrency = slots over length."""
+    pool_null_block: bool = False
+    """The pool of blocks keeps its first one to itself (vllm/v1/core/block_pool.py:66 in 0.9.2)."""
     global_groups: bool = False
     """Groups are formed over the layers of all pipeline ranks, not per rank."""
     uniform_types: bool = False
@@ -76,7 +78,7 @@ class VllmRules:
 
 
 STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("0.9.0", {"flat": False}),
+    ("0.9.0", {"flat": False, "pool_null_block": True}),
     ("0.11.0", {"global_groups": True, "uniform_types": True}),
     (
         "0.12.0",

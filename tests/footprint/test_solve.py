@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -20,15 +21,25 @@ def request(gib, flag="auto", **words):
     return CacheRequest(release="0.33.0", kv_cache_dtype=flag, available_bytes=(int(gib * GIB),), **words)
 
 
-@pytest.mark.parametrize(("flag", "count"), [("auto", 10), ("fp8", 20), ("nvfp4", 35)])
+@pytest.mark.parametrize(("flag", "count"), [("auto", 9), ("fp8", 19), ("nvfp4", 35)])
 def test_requests_of_32k_in_100_gib(flag, count):
-    # 10, 5 and 2.8125 GiB a request
+    # 10, 5 and 2.8125 GiB a request; the null block takes the last of an exact tie
     assert requests_that_fit(LAYERS, request(100, flag), 32_768) == count
 
 
+@pytest.mark.parametrize(("release", "count"), [("0.33.0", 39), ("0.9.2", 39), ("0.8.5", 40)])
+def test_the_null_block_of_the_pool_takes_the_last_request_of_an_exact_tie(release, count):
+    # 32 layers x 8 KV heads x 256 B x 16 tokens: 1 MiB a block, 20,480 in 20 GiB; 40 requests of 512 would take all
+    llama_8b = layout(catalogue.load().model("meta-llama/Llama-3.1-8B-Instruct").config)
+    asked = replace(request(20, "fp8"), release=release)
+    assert replay(llama_8b, replace(asked, max_model_len=8192)).max_concurrency == 40.0
+    assert requests_that_fit(llama_8b, asked, 8192) == count
+    assert longest_context(llama_8b, asked, 40, 131_072) == (8192 if count == 40 else 8176)
+
+
 def test_the_longest_context_is_found_to_the_block():
-    # 4 requests in 100 GiB: 25 GiB each = 81,920 tokens of 327,680 B
-    assert longest_context(LAYERS, request(100), 4, 131_072) == 81_920
+    # 4 requests in 100 GiB less the null block: 20,480 blocks of 16 tokens, 5,119 whole ones each
+    assert longest_context(LAYERS, request(100), 4, 131_072) == 5_119 * 16
     assert longest_context(LAYERS, request(1000), 1, 131_072) == 131_072
     assert longest_context(LAYERS, request(0.001), 1, 131_072) == 0
 
