@@ -53,7 +53,7 @@ def answer_of(asked: MemoryQuestion) -> dict[str, Any]:
         items=item_rows(share, pools, spans),
         support=support,
         gain=won,
-        advice=advice(asked, bound, won, support),
+        advice=advice(asked, bound, won, support, spans, pools),
         solve=solution(asked, pools),
         decode_bound=decode_bound(asked),
         resolved={"weights": asked.weights_word, "kv_cache_dtype": _cache_word(asked)},

@@ -10,7 +10,7 @@ from nvdash.answers.words import FRAMEWORKS
 from nvdash.answers.words import dtype as in_words
 from nvdash.errors import NvdashError
 from nvdash.footprint.request import Allocation
-from nvdash.footprint.solve import request_bytes, requests_that_fit
+from nvdash.footprint.solve import longest_start, request_bytes, requests_that_fit
 from nvdash.targets import GIB
 
 STATE_THE_LOAD = "state your context and concurrency"
@@ -88,13 +88,34 @@ def _request_bytes(asked: MemoryQuestion, dtype: str, context: int) -> int | Non
 
 
 def advice(
-    asked: MemoryQuestion, bound: Binding, won: Sequence[Mapping[str, Any]], support: Mapping[str, Any] | None
+    asked: MemoryQuestion,
+    bound: Binding,
+    won: Sequence[Mapping[str, Any]],
+    support: Mapping[str, Any] | None,
+    spans: Sequence[Allocation],
+    pools: Sequence[tuple[int, ...]],
 ) -> list[str]:
     """At most a handful of sentences: what to quantise, what it buys here, what it does not."""
-    said = [*_verdict_first(asked, support), *_for_pool(asked, bound)]
+    starts = _until_it_starts(asked, spans, pools) if bound.pool != "weights" else []
+    said = [*_verdict_first(asked, support), *starts]
+    if not (starts and bound.pool == "none"):
+        said += _for_pool(asked, bound)
     if bound.pool != "weights" and won:
         said.append(_gain_sentence(won))
     return said
+
+
+def _until_it_starts(asked: MemoryQuestion, spans: Sequence[Allocation], pools: Sequence[tuple[int, ...]]) -> list[str]:
+    """What lets the release start where its check of one full-length request refuses, surely or at the low end."""
+    refused = [bool(span.precheck and span.precheck.refused) for span in spans]
+    if not any(refused) or asked.length is None or min(pools[0]) <= 0:
+        return []
+    where = "refuses" if all(refused) else "may refuse (it does at the low end of the range)"
+    said = f"The start-up check of one request of {asked.length:,} tokens {where}"
+    longest = longest_start(asked.layout, replace(asked.request, available_bytes=pools[0]), asked.length)
+    if not longest:
+        return [f"{said}, at every length: give the cache more memory."]
+    return [f"{said}: lower --max-model-len to {longest}, or give the cache more memory."]
 
 
 def _verdict_first(asked: MemoryQuestion, support: Mapping[str, Any] | None) -> list[str]:

@@ -23,15 +23,28 @@ def requests_that_fit(layout: Layout, request: CacheRequest, context: int) -> in
     return None if found.max_concurrency is None else int(found.max_concurrency)
 
 
+def longest_start(layout: Layout, request: CacheRequest, limit: int) -> int:
+    """The longest length of a request that the release's own start-up check lets pass; 0 when none does."""
+    return _longest(limit, lambda length: _starts(layout, replace(request, max_model_len=length)))
+
+
+def _starts(layout: Layout, request: CacheRequest) -> bool:
+    check = replay(layout, request).precheck
+    return check is None or not check.refused
+
+
 def longest_context(layout: Layout, request: CacheRequest, concurrency: int, limit: int | None) -> int | None:
     """The longest context of which so many requests fit at once, up to the model's own length; 0 when none does."""
     if requests_that_fit(layout, request, 1) is None:
         return None
-    low, high = 0, limit or LONGEST
+    return _longest(limit or LONGEST, lambda length: (requests_that_fit(layout, request, length) or 0) >= concurrency)
+
+
+def _longest(limit: int, fits: Callable[[int], bool]) -> int:
+    low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
-        fits = (requests_that_fit(layout, request, middle) or 0) >= concurrency
-        low, high = (middle, high) if fits else (low, middle - 1)
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low
 
 

@@ -92,6 +92,17 @@ def test_the_release_check_refuses_what_one_reserved_block_costs():
     assert old is None
 
 
+def test_a_start_that_is_refused_is_told_how_long_a_request_may_be():
+    # 2,048 blocks of 16 tokens, one of them reserved: 2,047 x 16 = 32,752
+    said = given_pool(10.0, context=1024, concurrency=1)["advice"]
+    wanted = "The start-up check of one request of 32,768 tokens refuses: lower --max-model-len to 32752"
+    assert said[0] == f"{wanted}, or give the cache more memory."
+    assert not any("memory is not your limit" in line for line in said)
+    passes = given_pool(10.0, max_model_len=32_752, context=1024, concurrency=1)
+    assert passes["fits"] is True
+    assert "memory is not your limit" in passes["advice"][0]
+
+
 def test_auto_follows_the_checkpoint_and_says_so():
     answer = memory({"model": "nvidia/MiniMax-M2.5-NVFP4", "release": "0.33.0", "available_kv_gib": 10})
     assert answer["resolved"]["kv_cache_dtype"] == "fp8"
