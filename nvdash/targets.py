@@ -150,6 +150,8 @@ class Combination:
     checkpoint_kv: str | None = None
     """What the checkpoint's `kv_cache_scheme` asks; `none` when it asks nothing, None when it was not read."""
     model_base: str | None = None
+    model_class: str | None = None
+    """The class that config.json names first under `architectures`, by which a framework finds its model file."""
     method: str | None = None
     """The framework's quantisation method: modelopt_fp4, compressed-tensors, …"""
     prefill_backend: str | None = None

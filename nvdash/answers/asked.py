@@ -66,6 +66,7 @@ def asked(question: Mapping[str, Any], matrix: Matrix) -> Asked:
         sinks=given.get("sinks"),
         checkpoint_kv=_scheme(checkpoint, weights),
         model_base=model.base if model else None,
+        model_class=_model_class(model),
         method=method,
         prefill_backend=given.get("prefill_backend"),
         decode_backend=given.get("decode_backend"),
@@ -231,6 +232,12 @@ def _has_experts(model: Model | None) -> bool | None:
     config = model.config.get("text_config") or model.config
     keys = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_routed_experts")
     return any(config.get(key) for key in keys)
+
+
+def _model_class(model: Model | None) -> str | None:
+    """The first class of `architectures`, where the config names one as text."""
+    named = model.config.get("architectures") if model else None
+    return named[0] if isinstance(named, list) and named and isinstance(named[0], str) else None
 
 
 def _model_dtype(model: Model | None) -> str | None:

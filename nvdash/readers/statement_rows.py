@@ -26,7 +26,7 @@ KEYS = {
     "support": _SHARED | _VERDICT | {"stage", "kv_format", "warning"},
     "quant": _SHARED | _VERDICT | {"part", "warning"},
     "tag": _SHARED | {"stage", "kernel", "compute", "path", "kv_format", "requires_flashinfer", "reports", "warning"},
-    "priority": _SHARED | {"stage", "order"},
+    "priority": _SHARED | {"stage", "order", "needs"},
     "resolve": _SHARED | {"axis", "becomes", "silent", "reason", "kv_format"},
     "default": _SHARED | {"name", "value"},
 }
@@ -34,7 +34,7 @@ REQUIRED = {
     "support": {"verdict"},
     "quant": {"verdict"},
     "tag": set[str](),
-    "priority": {"order"},
+    "priority": set[str](),
     "resolve": {"becomes"},
     "default": {"name", "value"},
 }
@@ -63,6 +63,9 @@ def problems_of(row: Row, file: str) -> Iterator[NvdashError]:
             yield _problem(row, file, key, f"a key of a {kind} statement", "an unknown one", hint)
     for key in sorted({"id", "since", "when", *REQUIRED[kind]} - row.keys()):
         yield YamlError(f"{file}:{row.line} {row.get('id', 'statement')}.{key}", "this key", "none")
+    if kind == "priority" and ("order" in row) == ("needs" in row):
+        place = f"{file}:{row.line} {row.get('id', 'statement')}.order"
+        yield YamlError(place, "either order or needs", "both or none")
     for key, value in row.items():
         if key in KEYS[kind]:
             yield from _value_problems(row, file, key, value)

@@ -26,6 +26,7 @@ def axis_values(combination: Combination) -> Values:
         "graphs": "eager" if combination.graphs is False else "default",
         "checkpoint_kv": combination.checkpoint_kv,
         "model_base": combination.model_base,
+        "model_class": combination.model_class,
         **(head_values(combination.heads, combination.tp) if combination.heads else {}),
         "framework": combination.framework,
         "release": combination.release,

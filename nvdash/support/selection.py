@@ -33,8 +33,8 @@ def select(view: View, values: Values, stages: Sequence[str]) -> Selection:
     lists = [fit for fit in matches(view.priority, values) if set(stages) <= set(fit.statement.stage)]
     certain = [fit for fit in lists if not fit.open]
     if certain:
-        order = max(certain, key=lambda fit: (not fit.statement.generated, len(fit.statement.when))).statement.order
-        return first_accepted(view, values, order, stages)
+        chosen = max(certain, key=lambda fit: (not fit.statement.generated, len(fit.statement.when))).statement
+        return first_accepted(view, values, chosen.order, stages) if chosen.order else _undecided(chosen)
     if not lists:
         return Selection(None, instead=_unlisted(view, values, stages))
     return _agreed(view, values, _general(lists), stages)
@@ -43,6 +43,13 @@ def select(view: View, values: Values, stages: Sequence[str]) -> Selection:
 def _general(lists: Sequence[Match]) -> Sequence[Match]:
     """Without those that a person wrote for models of one kind, where the question names no model."""
     return [fit for fit in lists if fit.statement.generated] or lists
+
+
+def _undecided(statement: Statement) -> Selection:
+    """A choice that the release makes by what no axis names."""
+    reason = f"the choice of backend is undecided: it needs {' and '.join(statement.needs)}"
+    unknown = StageVerdict("unknown", reason=reason, evidence=statement.citation(), statement=statement.id)
+    return Selection(None, instead=unknown)
 
 
 def _unlisted(view: View, values: Values, stages: Sequence[str]) -> StageVerdict:

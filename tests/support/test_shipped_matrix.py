@@ -274,5 +274,31 @@ def test_an_assumption_that_the_model_s_config_contradicts_makes_it_conditional(
     assert (deepseek["verdict"], deepseek["unmet_conditions"]) == ("expected", [])
 
 
+@pytest.mark.parametrize(
+    ("release", "gpu", "model", "dtype", "backend"),
+    [
+        ("0.5.23", "B200", "deepseek-ai/DeepSeek-V3", "fp8_e4m3", "trtllm_mla"),
+        ("0.5.3.post1", "B200", "deepseek-ai/DeepSeek-V3", "auto", "flashinfer"),
+        ("0.5.23", "H200 SXM", "deepseek-ai/DeepSeek-V3", "fp8_e4m3", "fa3"),
+        ("0.5.12", "B200", "deepseek-ai/DeepSeek-V4-Pro", "auto", "dsv4"),
+        ("0.5.23", "RTX 5090", "openai/gpt-oss-120b", "fp8_e4m3", "triton"),
+        ("0.5.23", "H200 SXM", "meta-llama/Llama-4-Scout-17B-16E-Instruct", "auto", "fa3"),
+    ],
+)
+def test_an_sglang_model_family_chooses_its_own_backend(release, gpu, model, dtype, backend):
+    question = {"framework": "sglang", "release": release, "gpu": gpu, "model": model, "kv_cache_dtype": dtype}
+    assert check(question, neighbours=False)["resolved"]["backend"] == backend
+
+
+def test_a_family_s_choice_by_server_settings_is_unknown_until_a_backend_is_named():
+    question = {"framework": "sglang", "release": "0.5.23", "gpu": "B200", "weights": "bf16", "kv_cache_dtype": "auto"}
+    asked = {**question, "model": "Qwen/Qwen3-Next-80B-A3B-Instruct"}
+    found = check(asked, neighbours=False)
+    assert (found["verdict"], found["resolved"]["backend"]) == ("unknown", None)
+    assert "the Mamba cache strategy" in found["reason"]
+    assert found["stages"]["decode"]["evidence"]["file"].endswith("model_overrides/qwen3_5.py")
+    assert check({**asked, "backend": "trtllm_mha"}, neighbours=False)["resolved"]["backend"] == "trtllm_mha"
+
+
 def test_every_check_of_the_matrix_passes():
     assert lint()["findings"] == []
