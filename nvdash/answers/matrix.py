@@ -242,8 +242,15 @@ def propose(report: Path) -> dict[str, Any]:
     found = read(report)
     seen = list(observed({**found.as_dict(), "smoke_id": found.case_id}))
     patch = proposal(current(), seen)
-    target = f"matrix/{found.framework}/curated.yaml"
-    return envelope("propose", {"report": report.name}, file=target, patch=patch, observations=len(seen))
+    target = f"matrix/{found.framework}/curated.yaml" if current().find_rules(str(found.framework)) else None
+    why = None if seen else _no_change(found.engine)
+    return envelope("propose", {"report": report.name}, file=target, patch=patch, observations=len(seen), reason=why)
+
+
+def _no_change(engine: str) -> str:
+    if engine == "reference":
+        return "the reference engine proves our own arithmetic and no kernel: it changes nothing in the matrix"
+    return "this report changes nothing in the matrix"
 
 
 def _stage(stage: str | None) -> str | None:

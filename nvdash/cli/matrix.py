@@ -229,9 +229,12 @@ def propose(report: Path) -> Outcome:
 
 
 def propose_lines(answer: Mapping[str, Any]) -> Iterable[str]:
-    """The patch, ready for the named file."""
+    """The patch, ready for the named file, or why there is none."""
+    if answer["reason"]:
+        yield f"# {answer['reason']}"
+        return
     yield f"# for {answer['file']}"
-    yield answer["patch"] or "# this report changes nothing"
+    yield answer["patch"]
 
 
 def _word(verdict: str) -> str:

@@ -32,7 +32,8 @@ def case_of(question: Mapping[str, Any]) -> CaseSpec:
     dtype = str(question.get("kv_cache_dtype") or "auto")
     known = [*RECORDS, *ALIASES, *cache_flags()]
     if engine in ("reference", "flashinfer") and dtype not in known:
-        raise UnknownError(f"--kv-cache-dtype {dtype}", "a cache format", "no such name", did_you_mean(dtype, known))
+        hint = did_you_mean(dtype, known) or f"known: {', '.join(dict.fromkeys(known))}"
+        raise UnknownError(f"--kv-cache-dtype {dtype}", "a cache format", "no such name", hint)
     backend = question.get("backend")
     spec = CaseSpec(
         case_id="",

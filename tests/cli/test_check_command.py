@@ -145,3 +145,17 @@ def test_drift_reads_a_file_of_answers(tmp_path):
     answer = json.loads(ran.stdout)
     assert (ran.exit_code, answer["compared"]) == (1, 2)
     assert [(row["head_size"], row["statement"]) for row in answer["disagreements"]] == [(64, "fi-64")]
+
+
+def test_a_report_of_the_reference_engine_proposes_no_file():
+    ran = run("matrix", "propose", "data/smoke/reference-nvfp4.json")
+    assert ran.exit_code == 1
+    assert ran.output == (
+        "# the reference engine proves our own arithmetic and no kernel: it changes nothing in the matrix\n"
+    )
+
+
+def test_a_report_of_an_engine_proposes_for_the_file_of_its_framework():
+    ran = run("matrix", "propose", "data/smoke/vllm-cpu-fp8.json")
+    assert ran.exit_code == 0
+    assert ran.output.startswith("# for matrix/vllm/curated.yaml\n- id:")

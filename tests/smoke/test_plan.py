@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nvdash.errors import NvdashError
+from nvdash.errors import NvdashError, UnknownError
 from nvdash.smoke.plan import case_of
 from nvdash.smoke.spec import Layer
 from nvdash.smoke.truncate import truncated
@@ -108,3 +108,11 @@ def test_limits_can_be_raised_for_slow_builds(monkeypatch):
     monkeypatch.setenv("NVDASH_SMOKE_SECONDS", "long")
     with pytest.raises(NvdashError, match="whole seconds"):
         case_of({})
+
+
+@pytest.mark.parametrize(("word", "hint"), [("nvfp", "did you mean nvfp4"), ("nope", "known: bf16, fp8_e4m3")])
+def test_an_unknown_cache_dtype_is_refused_with_names_that_exist(word, hint):
+    with pytest.raises(UnknownError) as refusal:
+        case_of({"engine": "reference", "kv_cache_dtype": word})
+    assert refusal.value.hint.startswith(hint)
+    assert refusal.value.exit_code == 3
