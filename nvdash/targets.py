@@ -61,6 +61,8 @@ class HeadLayout:
         if not found or found[1] not in HEAD_KINDS or "0" in found.groups():
             raise layout_error(text, f"found {shape!r}")
         query, kv, key = int(found[2]), int(found[3]), int(found[4])
+        if query % kv:
+            raise layout_error(text, f"found {kv} KV heads, which do not divide {query} query heads")
         window, sinks = None, False
         for mark in marks:
             if mark == "sinks":

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nvdash.errors import UnknownError, UsageError, did_you_mean
+from nvdash.errors import UnknownError, UsageError, nearest
 from nvdash.readers.compiled import compiled
 from nvdash.readers.digest import matrix_roots
 from nvdash.targets import GIB, Checkpoint, Gpu, Model
@@ -22,6 +22,7 @@ CAPABILITY = re.compile(r"(?:sm_?(?P<sm>\d{2,3})|(?P<major>\d{1,2})\.(?P<minor>\
 GFX = re.compile(r"gfx[0-9a-f]{3,5}", re.IGNORECASE)
 
 
+@lru_cache(maxsize=8192)
 def folded(name: str) -> str:
     """A name without case, spaces, dashes and the vendor's word, as names are compared."""
     plain = re.sub(r"[\s_-]+", "", name).casefold()
@@ -89,9 +90,10 @@ class Catalogue:
 
     def hint(self, text: str) -> str:
         """The nearest names, or how to describe a GPU that is not listed."""
-        names = [name for row in self.gpu_rows.values() for name in gpu_names(row)]
-        own = "any other card: custom:NAME:GiB:smXX"
-        return f"{did_you_mean(text, names)} {own}".strip()
+        names = {name: row["name"] for row in self.gpu_rows.values() for name in gpu_names(row)}
+        products = list(dict.fromkeys(names[name] for name in nearest(text, names, len(names))))[:3]
+        meant = f"did you mean {', '.join(products)}? " if products else ""
+        return f"{meant}any other card: custom:NAME:GiB:smXX"
 
     def model(self, text: str) -> Model:
         """The model meant by a catalogue name, a checkpoint's repository, a config.json, a folder or a Hub id."""
@@ -103,9 +105,15 @@ class Catalogue:
         return model_from(text, self)
 
     def model_row(self, text: str) -> Mapping[str, Any] | None:
-        """The row whose name, alias or checkpoint repository is `text`, without regard to case."""
+        """The row whose name, alias or checkpoint repository is `text`, or the only one with `text` behind its owner.
+
+        Case does not matter; a base name that fits several rows, or a file or folder here, fits none.
+        """
         wanted = text.casefold()
-        return next((row for row in self.model_rows.values() if wanted in map(str.casefold, model_names(row))), None)
+        rows = self.model_rows.values()
+        whole = next((row for row in rows if wanted in map(str.casefold, model_names(row))), None)
+        bare = [row for row in rows if row["name"].casefold().rpartition("/")[2] == wanted]
+        return whole or (bare[0] if len(bare) == 1 and not Path(text).exists() else None)
 
     def all_models(self) -> tuple[Model, ...]:
         """Every model, in the order of the files."""

@@ -187,6 +187,21 @@ def test_an_unknown_model_is_refused_without_a_default():
         catalogue.load().model("no-such-model")
 
 
+def test_a_base_name_of_one_model_is_that_model():
+    assert catalogue.load().model("minimax-m2.5").name == "MiniMaxAI/MiniMax-M2.5"
+
+
+def test_a_folder_here_comes_before_a_base_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "MiniMax-M2.5").mkdir()
+    assert catalogue.load().model_row("MiniMax-M2.5") is None
+
+
+def test_three_products_are_proposed_and_no_product_twice():
+    products = "NVIDIA GeForce RTX 5090, NVIDIA GeForce RTX 5080, NVIDIA GeForce RTX 4090"
+    assert catalogue.load().hint("RTX5091") == f"did you mean {products}? any other card: custom:NAME:GiB:smXX"
+
+
 def test_the_catalogue_holds_models_of_every_family():
     known = catalogue.load()
     assert len(known.all_models()) >= 60

@@ -6,9 +6,10 @@ from nvdash.errors import UsageError
 from nvdash.targets import HEAD_KINDS, Checkpoint, HeadLayout, Model
 
 LAYOUTS = st.builds(
-    HeadLayout,
+    lambda kind, group, kv, *sizes, **marks: HeadLayout(kind, group * kv, kv, *sizes, **marks),
     st.sampled_from(HEAD_KINDS),
-    *[st.integers(1, 4096)] * 4,
+    st.integers(1, 64),
+    *[st.integers(1, 4096)] * 3,
     window=st.none() | st.integers(1, 131_072),
     sinks=st.booleans(),
 )
@@ -32,7 +33,7 @@ def test_head_layouts_of_known_models(text, expected):
     assert str(expected) == text
 
 
-@pytest.mark.parametrize("text", ["", "gqa", "gqa:64/8", "grouped:64/8x128", "gqa:0/8x128", "gqa:64/8x128,sink"])
+@pytest.mark.parametrize("text", ["", "gqa", "gqa:64/8", "grouped:64/8x128", "gqa:0/8x128", "gqa:64/8x128,sink", "gqa:7/3x128"])
 def test_a_layout_that_does_not_read_is_refused_with_the_grammar(text):
     with pytest.raises(UsageError) as refusal:
         HeadLayout.parse(text)
