@@ -17,7 +17,7 @@ FLAGS = frozenset(
     (
         *("framework", "release", "gpu", "model", "head_layout", "checkpoint", "weights", "kv_cache_dtype"),
         *("backend", "prefill_backend", "decode_backend", "tp", "pp", "dcp", "sinks", "require"),
-        *("draft_method", "draft_tokens", "draft_kv_cache_dtype"),
+        *("draft_method", "draft_model", "draft_tokens", "draft_kv_cache_dtype"),
     )
 )
 CPU = Gpu("cpu", "CPU", "cpu", "cpu")
@@ -62,7 +62,7 @@ def asked(question: Mapping[str, Any], matrix: Matrix) -> Asked:
         backend=_backend(given),
         kv_cache_dtype=_cache_word(str(given.get("kv_cache_dtype", "auto")), matrix),
         dcp=_count(given, "dcp", 1),
-        drafter=given.get("draft_method"),
+        drafter=_draft_method(given),
         sinks=given.get("sinks"),
         checkpoint_kv=_scheme(checkpoint, weights),
         model_base=model.base if model else None,
@@ -250,15 +250,26 @@ def _model_dtype(model: Model | None) -> str | None:
     return str(named).removeprefix("torch.") if named else None
 
 
+def _draft_method(given: Mapping[str, Any]) -> str | None:
+    """The method as asked; a drafter that is only named is a model of its own."""
+    return given.get("draft_method") or ("draft_model" if "draft_model" in given else None)
+
+
 def _drafter(given: Mapping[str, Any], target: Combination, matrix: Matrix) -> Combination | None:
     """The drafter's own combination: its cache dtype, and the target's shape only where it shares its layers."""
+    from nvdash.footprint.layers import layout
     from nvdash.footprint.ranks import NO_CACHE_METHODS
+    from nvdash.readers import catalogue
 
-    method = given.get("draft_method")
+    method = _draft_method(given)
     if method is None or method in NO_CACHE_METHODS:
         return None
     word = given.get("draft_kv_cache_dtype")
     dtype = _cache_word(str(word), matrix) if word else target.kv_cache_dtype
+    if "draft_model" in given:
+        own = catalogue.load().model(str(given["draft_model"]))
+        shape = layout(own.config).heads()
+        return replace(target, kv_cache_dtype=dtype, heads=shape, model_base=own.base, model_class=_model_class(own))
     shares = any(name in str(method) for name in OWN_LAYERS_DRAFTERS)
     return replace(target, kv_cache_dtype=dtype, heads=target.heads if shares else None)
 
@@ -284,6 +295,7 @@ def _echo(
         "pp": _count(given, "pp", 1),
         "dcp": combination.dcp,
         "draft_method": combination.drafter,
+        "draft_model": given.get("draft_model"),
         "draft_tokens": given.get("draft_tokens"),
         "draft_kv_cache_dtype": given.get("draft_kv_cache_dtype"),
         "sinks": combination.sinks if combination.sinks is not None else _sinks(combination),

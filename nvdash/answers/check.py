@@ -14,7 +14,7 @@ from nvdash.support.evaluate import verdict
 from nvdash.support.observations import Observation
 from nvdash.support.releases import age_days
 from nvdash.support.values import RANK, Verdict, worst
-from nvdash.support.whole import verdict_of_all, with_drafter, without_assumptions
+from nvdash.support.whole import unnamed, verdict_of_all, with_drafter, without_assumptions
 from nvdash.targets import Combination
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def _answer(wanted: Asked, matrix: Matrix, neighbours: bool) -> dict[str, Any]:
     seen = observations_of(wanted.combinations[0])
     found = verdict_of_all(matrix, wanted.combinations, seen)
     if wanted.drafter is not None:
-        found = with_drafter(found, verdict(matrix, wanted.drafter, seen))
+        drafter = verdict(matrix, wanted.drafter, seen)
+        found = with_drafter(found, drafter if wanted.drafter.heads else unnamed(drafter))
     broken = contradicted(found.assumes(), wanted.model)
     found = without_assumptions(found, broken)
     rules = matrix.rules(wanted.combinations[0].framework)

@@ -79,7 +79,7 @@ def as_stored(asked: MemoryQuestion, support: Mapping[str, Any] | None) -> Memor
 
 def support_question(asked: MemoryQuestion, dtype: str | None = None) -> dict[str, Any]:
     """The support question behind a memory question."""
-    named = ("framework", "release", "gpu", "model", "weights", "backend", "tp", "pp", "dcp", "draft_method")
+    named = "framework release gpu model weights backend tp pp dcp draft_method draft_model".split()
     found = {key: asked.echo.get(key) for key in named}
     return {
         **found,

@@ -24,6 +24,7 @@ FLAGS = (
     click.option("--pp", type=click.IntRange(1), default=1, show_default=True, help="Pipeline parallel size."),
     click.option("--dcp", type=click.IntRange(1), default=1, show_default=True, help="Decode context parallel size."),
     click.option("--draft-method", help="eagle, eagle3, mtp, ngram, …"),
+    click.option("--draft-model", help="The drafter itself: catalogue name, config.json, folder or Hugging Face id."),
     click.option("--draft-tokens", type=click.IntRange(1), help="Speculative tokens per step."),
     click.option("--draft-kv-cache-dtype", help="The drafter's cache dtype; the target's by default."),
     click.option("--sinks/--no-sinks", default=None, help="Attention sinks; the model's own by default."),

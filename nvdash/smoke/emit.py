@@ -8,7 +8,7 @@ MINUTES = 20
 FLAGS = (
     *("engine", "framework", "release", "gpu", "model", "head_layout", "checkpoint", "weights", "kv_cache_dtype"),
     *("backend", "prefill_backend", "decode_backend", "tp", "pp", "dcp", "sinks"),
-    *("draft_method", "draft_tokens", "draft_kv_cache_dtype"),
+    *("draft_method", "draft_model", "draft_tokens", "draft_kv_cache_dtype"),
 )
 """Words of a question that the command has; a page's question may hold others."""
 IMAGES = {"vllm": "vllm/vllm-openai:v{release}", "sglang": "lmsysorg/sglang:v{release}"}

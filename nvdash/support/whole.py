@@ -55,6 +55,18 @@ def _without(stage: StageVerdict, broken: Mapping[str, str]) -> StageVerdict:
     return replace(stage, verdict="conditional", reason="; ".join(told), conditions=(*stage.conditions, *told))
 
 
+NAME_IT = "the drafter's own attention shape allows it: name the drafter (--draft-model)"
+
+
+def unnamed(drafter: Verdict) -> Verdict:
+    """The verdict on a drafter of unknown shape, where all that is open is one condition: to name it."""
+    stages = {
+        name: replace(stage, reason=NAME_IT, conditions=(NAME_IT,)) if stage.conditions else stage
+        for name, stage in drafter.stages.items()
+    }
+    return replace(drafter, stages=stages)
+
+
 def with_drafter(target: Verdict, drafter: Verdict) -> Verdict:
     """Target and drafter choose backends apart; a stage is the worse of the two."""
     stages = {"weights": target.stages["weights"]}

@@ -96,9 +96,22 @@ def test_a_drafter_is_judged_beside_its_target(small_matrix):
     stage = answer["stages"]["prefill"]
     assert (stage["target"]["verdict"], stage["drafter"]["verdict"]) == ("expected", "conditional")
     assert answer["verdict"] == "conditional"
+    wanted = "the drafter's own attention shape allows it: name the drafter (--draft-model)"
+    assert answer["unmet_conditions"] == [wanted]
     assert "drafter" not in check({**LLAMA, "draft_method": "ngram"})["stages"]["prefill"]
     shared = check({**LLAMA, "draft_method": "mtp"})
     assert shared["stages"]["prefill"]["drafter"]["verdict"] == "expected"
+
+
+def test_a_named_drafter_is_judged_by_its_own_shape(small_matrix):
+    named = {**LLAMA, "draft_model": "Qwen/Qwen3-0.6B", "draft_method": "eagle3"}
+    answer = check(named)
+    assert (answer["stages"]["prefill"]["drafter"]["verdict"], answer["unmet_conditions"]) == ("expected", [])
+    assert answer["question"]["draft_model"] == "Qwen/Qwen3-0.6B"
+    alone = check({**LLAMA, "draft_model": "Qwen/Qwen3-0.6B"})
+    assert (alone["question"]["draft_method"], alone["verdict"]) == ("draft_model", "expected")
+    with pytest.raises(UnknownError, match="no-such-drafter"):
+        check({**LLAMA, "draft_model": "no-such-drafter"})
 
 
 @pytest.mark.parametrize(
@@ -177,7 +190,7 @@ def test_every_slip_of_a_fleet_file_is_told_with_its_line(small_matrix, tmp_path
     assert caught.value.exit_code == 2
     told = str(caught.value).splitlines()
     assert told[0] == f"{path}:2 modle: expected a flag of check, an unknown one"
-    assert told[1] == "  hint: did you mean model?"
+    assert told[1] == "  hint: did you mean model, draft_model?"
     assert told[2] == f"{path}:4 release: expected a quoted version, got the number 0.1"
     assert told[3].startswith('  hint: write "0.10"')
 
