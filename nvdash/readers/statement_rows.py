@@ -23,7 +23,7 @@ from nvdash.readers.yaml_rows import Row, YamlError, kind_of
 _SHARED = {"id", "kind", "when", "since", "until", "evidence", "evidence_level", "why", "source", "issues", "assumes"}
 _VERDICT = {"verdict", "layer", "reason", "kernel", "compute", "path", "requires_flashinfer", "needs", "reports"}
 KEYS = {
-    "support": _SHARED | _VERDICT | {"stage", "kv_format", "warning"},
+    "support": _SHARED | _VERDICT | {"stage", "kv_format", "warning", "decides"},
     "quant": _SHARED | _VERDICT | {"part", "warning"},
     "tag": _SHARED | {"stage", "kernel", "compute", "path", "kv_format", "requires_flashinfer", "reports", "warning"},
     "priority": _SHARED | {"stage", "order", "needs"},
@@ -38,7 +38,7 @@ REQUIRED = {
     "resolve": {"becomes"},
     "default": {"name", "value"},
 }
-_TEXTS = {"id", "kind", "reason", "path", "kv_format", "becomes", "name", "why", "source", "warning"}
+_TEXTS = {"id", "kind", "reason", "path", "kv_format", "becomes", "name", "why", "source", "warning", "decides"}
 _VERSIONS = {"since", "until"}
 _WORDS = {
     "verdict": VERDICTS[:-1],

@@ -103,6 +103,8 @@ class Statement:
     reports: tuple[Mapping[str, Any], ...] = ()
     issues: tuple[str, ...] = ()
     warning: str | None = None
+    decides: str | None = None
+    """The generated statement, undecided, in whose place this one stands."""
     why: str | None = None
     source: str | None = None
     generated: bool = False

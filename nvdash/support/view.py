@@ -20,7 +20,9 @@ class View:
     """Verdicts by backend, and the statements that choose, resolve, tag and weigh."""
 
     def __init__(self, statements: Iterable[Statement]) -> None:
-        self.statements = tuple(statements)
+        every = tuple(statements)
+        decided = {statement.decides for statement in every}
+        self.statements = tuple(statement for statement in every if statement.id not in decided)
         self.priority = self._of_kind("priority")
         self.resolve = self._of_kind("resolve")
         self.tag = self._of_kind("tag")

@@ -300,5 +300,15 @@ def test_a_family_s_choice_by_server_settings_is_unknown_until_a_backend_is_name
     assert check({**asked, "backend": "trtllm_mha"}, neighbours=False)["resolved"]["backend"] == "trtllm_mha"
 
 
+@pytest.mark.parametrize(("heads", "backend"), [(128, "FLASH_ATTN_MLA_SPARSE_FA4"), (96, None)])
+def test_the_query_heads_of_a_rank_decide_what_the_extractor_left_open(heads, backend):
+    layout = f"mla_sparse:{heads}/1x576/512"
+    question = {"release": "0.33.0", "gpu": "sm100", "head_layout": layout, "tp": 8, "weights": "bf16"}
+    answer = check(question, neighbours=False)
+    skipped = {row["backend"]: row["reason"] for row in answer["skipped_backends"]}
+    assert answer["verdict"] == "expected"
+    assert (answer["resolved"]["backend"] == backend) if backend else "FLASH_ATTN_MLA_SPARSE_FA4" in skipped
+
+
 def test_every_check_of_the_matrix_passes():
     assert lint()["findings"] == []

@@ -33,7 +33,9 @@ def test_head_layouts_of_known_models(text, expected):
     assert str(expected) == text
 
 
-@pytest.mark.parametrize("text", ["", "gqa", "gqa:64/8", "grouped:64/8x128", "gqa:0/8x128", "gqa:64/8x128,sink", "gqa:7/3x128"])
+@pytest.mark.parametrize(
+    "text", ["", "gqa", "gqa:64/8", "grouped:64/8x128", "gqa:0/8x128", "gqa:64/8x128,sink", "gqa:7/3x128"]
+)
 def test_a_layout_that_does_not_read_is_refused_with_the_grammar(text):
     with pytest.raises(UsageError) as refusal:
         HeadLayout.parse(text)
