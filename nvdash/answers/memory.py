@@ -59,7 +59,7 @@ def answer_of(asked: MemoryQuestion) -> dict[str, Any]:
         resolved={"weights": asked.weights_word, "kv_cache_dtype": _cache_word(asked)},
         checkpoint=asked.checkpoint.repository if asked.checkpoint else None,
         gpu=gpu_keys(asked),
-        notes=list(asked.notes),
+        notes=[*asked.notes, *_open_type(asked)],
     )
 
 
@@ -197,6 +197,13 @@ def gpu_keys(asked: MemoryQuestion) -> dict[str, Any] | None:
         "unverified": list(gpu.unverified),
         "note": gpu.note,
     }
+
+
+def _open_type(asked: MemoryQuestion) -> list[str]:
+    """A note where the cache has the model's own type and the config names none."""
+    if asked.layout.dtype_known or asked.request.kv_cache_dtype != "auto":
+        return []
+    return ["the config names no type: the cache is counted at 16 bits, for which bfloat16 stands in the formula"]
 
 
 def _cache_word(asked: MemoryQuestion) -> str:

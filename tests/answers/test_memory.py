@@ -103,6 +103,17 @@ def test_a_start_that_is_refused_is_told_how_long_a_request_may_be():
     assert "memory is not your limit" in passes["advice"][0]
 
 
+@pytest.mark.parametrize(("named", "noted"), [({}, True), ({"torch_dtype": "float16"}, False)])
+def test_a_config_that_names_no_type_is_counted_at_16_bits_and_says_so(tmp_path, named, noted):
+    shape = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "llama", "hidden_size": 256, **shape, **named}))
+    answer = memory({"model": str(path), "release": "0.33.0", "available_kv_gib": 1.0, "max_model_len": 1024})
+    # 2 layers x 2 KV heads x 64 values x 2 sides x 2 B
+    assert answer["kv_bytes_per_token"] == 1024
+    assert any("names no type: the cache is counted at 16 bits" in note for note in answer["notes"]) is noted
+
+
 def test_auto_follows_the_checkpoint_and_says_so():
     answer = memory({"model": "nvidia/MiniMax-M2.5-NVFP4", "release": "0.33.0", "available_kv_gib": 10})
     assert answer["resolved"]["kv_cache_dtype"] == "fp8"
