@@ -1,7 +1,6 @@
 """From files to stored runs: show beside what is stored, ask for what is missing, store, undo."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,19 @@ from nvdash.answers.upload import Upload, read_upload
 from nvdash.errors import Problems, UsageError
 from nvdash.readers.bundle import FileReading
 from nvdash.readers.smoke_report import SmokeReport
-from nvdash.store import adding, lifecycle, runs, smoke
+from nvdash.store import lifecycle, runs, smoke
 from nvdash.store.adding import NewRun
 from nvdash.store.columns import BY_NAME, KNOWN
 from nvdash.store.identity import shown
+from nvdash.store.submitting import Change, store_submission
 
 COMPARED = (
     *("output_tok_s", "total_tok_s", "ttft_mean_ms", "tpot_mean_ms", "itl_mean_ms", "e2e_mean_ms"),
     *("prefill_tok_s", "decode_tok_s", "kv_tokens", "weights_gib", "kv_bytes_per_token"),
 )
 """What the preview sets beside the nearest stored run."""
+MAX_BESIDE = 20
+"""Runs of an upload that are shown beside stored ones; `num_runs` says how many there are."""
 
 
 def preview(
@@ -38,7 +40,8 @@ def preview(
         "preview",
         _question(paths, typed_text, mapping),
         files=[_file_row(reading) for reading in upload.readings] + [_smoke_row(*pair) for pair in upload.smoke],
-        runs=[_beside(run, upload.typed) for run in upload.new],
+        runs=[_beside(run, upload.typed) for run in upload.new[:MAX_BESIDE]],
+        num_runs=len(upload.new),
         missing=_gaps(upload),
         warnings=_warnings(upload),
         tables=tables(upload.readings),
@@ -171,39 +174,11 @@ def submit(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What storing an upload did: runs, the fields that became revisions, smoke reports that are new and known."""
-
-    runs: adding.Added
-    revised: Mapping[str, set[str]]
-    smoke: tuple[list[str], list[str]]
-
-
 def store_upload(upload: Upload, *, bring_back: bool = True) -> Change:
     """Store what an upload holds; without `bring_back` a run that was withdrawn or purged stays away."""
     away = set() if bring_back else lifecycle.purged()
     new = [run for run in upload.new if run.run_id not in away]
-    result = adding.add(new, bring_back=bring_back)
-    revised: dict[str, set[str]] = {}
-    for changes in (_complete(new, result.duplicates), _revise(new, upload.typed)):
-        for run, fields in changes.items():
-            revised.setdefault(run, set()).update(fields)
-    for item in new:
-        if item.run_id in result.duplicates and lifecycle.attach(item.run_id, item.samples):
-            revised.setdefault(item.run_id, set()).add("samples")
-    return Change(result, revised, smoke.add_smoke(_smoke_rows(upload)) if upload.smoke else ([], []))
-
-
-def _revise(new: Sequence[NewRun], said: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What was typed, as the next revision of every run of the upload."""
-    return lifecycle.revise([run.run_id for run in new], said, "typed") if said and new else {}
-
-
-def _complete(new: Sequence[NewRun], duplicates: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What these files add to runs that were stored before."""
-    values = {run.run_id: run.values for run in new if run.run_id in duplicates}
-    return lifecycle.complete(values, "later files") if values else {}
+    return store_submission(new, upload.typed, _smoke_rows(upload), bring_back=bring_back)
 
 
 def _smoke_rows(upload: Upload) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -212,4 +187,4 @@ def _smoke_rows(upload: Upload) -> list[tuple[dict[str, Any], dict[str, Any]]]:
 
 def undo(run_ids: Sequence[str]) -> list[str]:
     """Take back what a submission added, by withdrawal; returns the runs."""
-    return [shown(lifecycle.withdraw(run, "undone by the uploader")) for run in run_ids]
+    return [shown(run) for run in lifecycle.withdraw_all(run_ids, "undone by the uploader")]

@@ -10,7 +10,7 @@ from nvdash.answers.mapping import read_tables
 from nvdash.answers.names import looked_up
 from nvdash.errors import NvdashError
 from nvdash.readers.bundle import Bundle, FileReading, combine, read_file
-from nvdash.readers.record import plain_json
+from nvdash.readers.record import Remark, plain_json
 from nvdash.readers.samples import FORMAT as SAMPLES
 from nvdash.readers.samples import read_samples, task_of
 from nvdash.readers.smoke_report import SmokeReport
@@ -60,7 +60,7 @@ def read_upload(
             readings.append(read_file(path))
     readings = read_tables(readings, mapping or {})
     bundle = combine(readings)
-    new = tuple(_new_runs(readings, bundle, *_cache_facts(readings, bundle, sibling)))
+    new = tuple(_named(_new_runs(bundle, *_cache_facts(readings, bundle, sibling))))
     _refuse_overwriting(new, said)
     return Upload(tuple(readings), tuple(reports), bundle, new, looked_up(said))
 
@@ -102,21 +102,41 @@ def _refuse_overwriting(new: Iterable[NewRun], said: Mapping[str, Any]) -> None:
                 raise lifecycle.measured(name, before)
 
 
-def _new_runs(
-    readings: Sequence[FileReading], bundle: Bundle, cache: Mapping[str, Any], remarks: Sequence[str]
-) -> Iterable[NewRun]:
-    """The runs of a bundle; the id comes from the result file alone, the values from all files."""
-    filled = iter(bundle.runs)
-    for reading in readings:
+def _new_runs(bundle: Bundle, cache: Mapping[str, Any], remarks: Sequence[str]) -> Iterable[NewRun]:
+    """The runs of a bundle; the id comes from the result file alone, the values and remarks from all files."""
+    filled, by_run = enumerate(bundle.runs), _by_run(bundle.warnings)
+    for reading in bundle.files:
         if reading.error:
             continue
         mark = _mark(reading)
-        for number, raw in enumerate(reading.runs):
-            values = plain_json({**next(filled).values, "format": reading.format})
-            texts = [*remarks, *(w.text for w in reading.warnings if w.run in (None, number))]
+        of_file = [warning.text for warning in reading.warnings if warning.run is None]
+        for raw in reading.runs:
+            number, run = next(filled)
+            values = plain_json({**run.values, "format": reading.format})
+            texts = [*remarks, *of_file, *by_run.get(number, ())]
             yield _new_run(run_id(plain_json(raw.values)), {**values, **cache}, mark, bundle, texts)
         if not reading.runs:
             yield from _side_run(reading, bundle, cache, mark, remarks)
+
+
+def _by_run(warnings: Iterable[Remark]) -> dict[int, list[str]]:
+    """The remarks about single runs, by the run's number in the bundle."""
+    found: dict[int, list[str]] = {}
+    for warning in warnings:
+        if warning.run is not None:
+            found.setdefault(warning.run, []).append(warning.text)
+    return found
+
+
+def _named(runs: Iterable[NewRun]) -> Iterable[NewRun]:
+    """The runs with model and GPU looked up; each name once, as a sweep has thousands of runs of one model."""
+    known: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for run in runs:
+        names = {name: run.values[name] for name in ("model", "model_base", "gpu") if name in run.values}
+        key = tuple(names.items())
+        if key not in known:
+            known[key] = looked_up(names)
+        yield replace(run, values={**run.values, **known[key]})
 
 
 def _side_run(
@@ -166,13 +186,13 @@ def _derived(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]
 
 
 def _new_run(identity: str, values: Mapping[str, Any], mark: FileMark, bundle: Bundle, texts: Sequence[str]) -> NewRun:
-    """One run with its names looked up and the file behind every value that another file gave."""
+    """One run with the file behind every value that another file gave."""
     more, definitions = _derived(values)
-    named = looked_up({**values, **more})
-    came_from = {name: bundle.provenance[name] for name in named if name in bundle.provenance} | definitions
-    contradictions = [warning.text for warning in bundle.warnings if warning.code == "contradiction"]
+    known = {name: value for name, value in {**values, **more}.items() if value is not None}
+    came_from = {name: bundle.provenance[name] for name in known if name in bundle.provenance} | definitions
+    contradictions = [w.text for w in bundle.warnings if w.code == "contradiction" and w.run is None]
     warnings = tuple(dict.fromkeys([*texts, *contradictions]))
-    return NewRun(identity, named, mark, provenance=came_from, warnings=warnings)
+    return NewRun(identity, known, mark, provenance=came_from, warnings=warnings)
 
 
 def _mark(reading: FileReading) -> FileMark:

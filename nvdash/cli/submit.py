@@ -77,6 +77,8 @@ def preview_lines(answer: Mapping[str, Any]) -> Iterable[str]:
         yield f"{row['file']}: {row['result']}, {row['format'] or 'no known format'}: {told}"
     for run in answer["runs"]:
         yield from _run_lines(run)
+    if answer["num_runs"] > len(answer["runs"]):
+        yield f"... {answer['num_runs'] - len(answer['runs'])} more runs"
     yield from (f"▲ {text}" for text in answer["warnings"])
     yield from missing_lines(answer["missing"])
     yield "Nothing was stored."

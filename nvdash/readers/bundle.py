@@ -143,6 +143,7 @@ class Bundle:
     """The files of one run: what they state together, which file states what, and where they contradict."""
 
     files: tuple[FileReading, ...]
+    """The files as they count: a rounded copy of another file's runs holds none."""
     runs: tuple[Run, ...]
     quality: tuple[QualityRow, ...]
     kernels: tuple[KernelRow, ...]
@@ -165,7 +166,9 @@ def combine(readings: Sequence[FileReading]) -> Bundle:
     quality = tuple(row for reading in good for row in reading.quality)
     kernels = tuple(row for reading in good for row in reading.kernels)
     gaps = missing("serving" if runs else "quality" if quality else "server", filled, quality, of_this_run)
-    return Bundle(tuple(readings), filled, quality, kernels, server, provenance, tuple(warnings), gaps)
+    counted = iter(good)
+    files = tuple(reading if reading.error else next(counted) for reading in readings)
+    return Bundle(files, filled, quality, kernels, server, provenance, tuple(warnings), gaps)
 
 
 def _renumbered(readings: Sequence[FileReading]) -> Iterable[Remark]:

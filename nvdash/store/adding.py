@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -77,28 +78,40 @@ class Added:
 
 def add(runs: Iterable[NewRun], path: Path | None = None, *, bring_back: bool = True) -> Added:
     """Store runs in one transaction; what is already stored is left alone, what was withdrawn comes back."""
-    with TemporaryDirectory(prefix="nvdash-") as folder:
-        staged = _write_staged(runs, Path(folder))
+    with staging(runs) as staged:
         if not staged.order:
             return Added((), (), ())
         with writing(path) as connection:
-            for name, columns in staged.columns.items():
-                connection.execute(f"CREATE TEMP TABLE staged_{name} AS {_select(Path(folder), name, columns)}")
-            return merge(connection, staged.columns, staged.order, staged.repeated, bring_back=bring_back)
+            return add_staged(connection, staged, bring_back=bring_back)
+
+
+@contextmanager
+def staging(runs: Iterable[NewRun]) -> Iterator["Staged"]:
+    """Runs checked and written out, so that the store is held only while they are moved in."""
+    with TemporaryDirectory(prefix="nvdash-") as folder:
+        yield _write_staged(runs, Path(folder))
+
+
+def add_staged(connection: "DuckDBPyConnection", staged: "Staged", *, bring_back: bool = True) -> Added:
+    """Move staged runs in, as a part of a transaction."""
+    for name, columns in staged.columns.items():
+        connection.execute(f"CREATE TEMP TABLE staged_{name} AS {_select(staged.folder, name, columns)}")
+    return merge(connection, staged.columns, staged.order, staged.repeated, bring_back=bring_back)
 
 
 @dataclass(slots=True)
-class _Staged:
+class Staged:
     """The files of one submission on their way in: run ids in order, repeats, and per table the columns with values."""
 
+    folder: Path
     order: dict[str, None]
     repeated: dict[str, None]
     columns: dict[str, set[str]]
 
 
-def _write_staged(runs: Iterable[NewRun], folder: Path) -> _Staged:
+def _write_staged(runs: Iterable[NewRun], folder: Path) -> Staged:
     """Write the rows of every table as JSON lines: the one bulk path DuckDB reads fast without another library."""
-    staged = _Staged({}, {}, defaultdict(set))
+    staged = Staged(folder, {}, {}, defaultdict(set))
     files = {name: (folder / f"{name}.jsonl").open("w", encoding="utf-8") for name in ("runs", *SIDE_TABLES)}
     now = utc_now().isoformat()
     try:

@@ -18,50 +18,57 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
+Changes = dict[str, tuple[Any, Any]]
+"""What a revision changed: field to the values before and after."""
+
+
 def revise(
     run_ids: Sequence[str], values: Mapping[str, Any], origin: str, *, path: Path | None = None
-) -> dict[str, dict[str, tuple[Any, Any]]]:
+) -> dict[str, Changes]:
     """Record later knowledge about runs as their next revision; says per run what changed, before and after.
 
     A measured value that a run already has is never replaced: its file outranks what is said about it.
     """
     with writing(path) as connection:
-        return {run_id: _revise(connection, resolve(connection, run_id), values, origin) for run_id in run_ids}
+        return revise_in(connection, {resolve(connection, run_id): values for run_id in run_ids}, origin)
 
 
-def complete(
-    missing: Mapping[str, Mapping[str, Any]], origin: str, path: Path | None = None
-) -> dict[str, dict[str, tuple[Any, Any]]]:
+def complete(missing: Mapping[str, Mapping[str, Any]], origin: str, path: Path | None = None) -> dict[str, Changes]:
     """Fill what stored runs did not know, from later files of the same runs; what they know stays."""
-    done = {}
     with writing(path) as connection:
-        for run_id, values in missing.items():
-            run = _row(connection, run_id)
-            open_values = {name: value for name, value in values.items() if name in VALUE_NAMES and name not in run}
-            done[run_id] = _revise(connection, run_id, open_values, origin)
+        return revise_in(connection, missing, origin, only_open=True)
+
+
+def revise_in(
+    connection: "DuckDBPyConnection",
+    wanted: Mapping[str, Mapping[str, Any]],
+    origin: str,
+    *,
+    only_open: bool = False,
+) -> dict[str, Changes]:
+    """Revise runs by their whole ids, as a part of a transaction; `only_open` leaves alone what a run knows."""
+    query = "SELECT * FROM runs SEMI JOIN (SELECT unnest(?::VARCHAR[]) AS run_id) USING (run_id)"
+    rows = {row["run_id"]: row for row in as_dicts(connection, query, [list(wanted)])}
+    if only_open:
+        wanted = {run_id: _open_values(rows[run_id], values) for run_id, values in wanted.items()}
+    done = {run_id: _changes(rows[run_id], values) for run_id, values in wanted.items()}
+    changed = {run_id: changes for run_id, changes in done.items() if changes}
+    if changed:
+        _write_revisions(connection, changed)
+        told = {run_id: rows[run_id].get("provenance", {}) for run_id in changed}
+        marks = {run_id: json.dumps(told[run_id] | dict.fromkeys(changed[run_id], origin)) for run_id in changed}
+        _set(connection, "provenance", marks)
     return done
 
 
-def attach(run_id: str, samples: Sequence[Mapping[str, Any]], path: Path | None = None) -> bool:
-    """Give a stored run the scores of its single samples, unless it has some; says whether it did."""
-    with writing(path) as connection:
-        query = "SELECT count(*) FROM samples WHERE run_id = ?"
-        if not samples or connection.execute(query, [run_id]).fetchall()[0][0]:
-            return False
-        values = [[run_id, *(row.get(name) for name in list(SIDE_TABLES["samples"])[1:])] for row in samples]
-        connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?)", values)
-        return True
+def _open_values(run: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of columns that the run does not know."""
+    return {name: value for name, value in values.items() if name in VALUE_NAMES and name not in run}
 
 
-def _row(connection: "DuckDBPyConnection", run_id: str) -> dict[str, Any]:
-    return as_dicts(connection, "SELECT * FROM runs WHERE run_id = ?", [run_id])[0]
-
-
-def _revise(
-    connection: "DuckDBPyConnection", run_id: str, values: Mapping[str, Any], origin: str
-) -> dict[str, tuple[Any, Any]]:
-    run = _row(connection, run_id)
-    changes = {}
+def _changes(run: Mapping[str, Any], values: Mapping[str, Any]) -> Changes:
+    """What these values change in a run; a measured value is not replaced."""
+    changes: Changes = {}
     for name, value in values.items():
         before, after = run.get(name), None if value is None else stored(name, value)
         if after is None or after == before:
@@ -69,9 +76,17 @@ def _revise(
         if before is not None and BY_NAME[name].role == "metric":
             raise measured(name, before)
         changes[name] = (before, after)
-    if changes:
-        _write_revision(connection, run_id, run.get("provenance", {}), changes, origin)
     return changes
+
+
+def attach(connection: "DuckDBPyConnection", run_id: str, samples: Sequence[Mapping[str, Any]]) -> bool:
+    """Give a stored run the scores of its single samples, unless it has some; says whether it did."""
+    query = "SELECT count(*) FROM samples WHERE run_id = ?"
+    if not samples or connection.execute(query, [run_id]).fetchall()[0][0]:
+        return False
+    values = [[run_id, *(row.get(name) for name in list(SIDE_TABLES["samples"])[1:])] for row in samples]
+    connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?)", values)
+    return True
 
 
 def measured(name: str, before: Any) -> UsageError:
@@ -80,39 +95,63 @@ def measured(name: str, before: Any) -> UsageError:
     return UsageError(f"--set {name}", f"the measured value {before}", "found another one", hint)
 
 
-def _write_revision(
-    connection: "DuckDBPyConnection",
-    run_id: str,
-    provenance: dict[str, str],
-    changes: Mapping[str, tuple[Any, Any]],
-    origin: str,
-) -> None:
-    """Write the revision rows and the new current values."""
-    rows = connection.execute("SELECT coalesce(max(number), 0) FROM revisions WHERE run_id = ?", [run_id]).fetchall()
-    number, now = rows[0][0] + 1, utc_now()
-    for name, (before, after) in changes.items():
-        old, new = (None if value is None else json.dumps(value) for value in (before, after))
-        connection.execute("INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?)", [run_id, number, now, name, old, new])
-        if name in VALUE_NAMES:
-            connection.execute(f"UPDATE runs SET {name} = ? WHERE run_id = ?", [after, run_id])
-        else:
-            connection.execute("DELETE FROM extras WHERE run_id = ? AND name = ?", [run_id, name])
-            row = extra_row(run_id, name, after)
-            values = [run_id, name, row.get("number"), row.get("text")]
-            connection.execute("INSERT INTO extras VALUES (?, ?, ?, ?)", values)
-    marked = provenance | dict.fromkeys(changes, origin)
-    connection.execute("UPDATE runs SET provenance = ? WHERE run_id = ?", [json.dumps(marked), run_id])
+def _write_revisions(connection: "DuckDBPyConnection", changed: Mapping[str, Changes]) -> None:
+    """Write the revision rows and the new current values, column by column for all runs at once."""
+    ids = list(changed)
+    query = "SELECT run_id, max(number) FROM revisions WHERE run_id IN (SELECT unnest(?::VARCHAR[])) GROUP BY run_id"
+    numbers = dict(connection.execute(query, [ids]).fetchall())
+    rows = [
+        (run_id, numbers.get(run_id, 0) + 1, name, *(None if value is None else json.dumps(value) for value in pair))
+        for run_id, changes in changed.items()
+        for name, pair in changes.items()
+    ]
+    listed = [list(column) for column in zip(*rows, strict=True)]
+    unnested = "SELECT unnest(?::VARCHAR[]), unnest(?::INTEGER[]), ?, unnest(?::VARCHAR[]), unnest(?::VARCHAR[]),"
+    connection.execute(f"INSERT INTO revisions {unnested} unnest(?::VARCHAR[])", [*listed[:2], utc_now(), *listed[2:]])
+    by_name: dict[str, dict[str, Any]] = {}
+    for run_id, changes in changed.items():
+        for name, (_, after) in changes.items():
+            by_name.setdefault(name, {})[run_id] = after
+    for name, values in by_name.items():
+        (_set if name in VALUE_NAMES else _set_extra)(connection, name, values)
+
+
+def _set(connection: "DuckDBPyConnection", name: str, values: Mapping[str, Any]) -> None:
+    """Set one column of the wide row, by run."""
+    new = f"SELECT unnest(?::VARCHAR[]) AS run_id, unnest(?::{BY_NAME[name].type}[]) AS value"
+    query = f"UPDATE runs SET {name} = new.value FROM ({new}) AS new WHERE runs.run_id = new.run_id"
+    connection.execute(query, [list(values), list(values.values())])
+
+
+def _set_extra(connection: "DuckDBPyConnection", name: str, values: Mapping[str, Any]) -> None:
+    """Set a value without a column of its own, by run."""
+    connection.execute(
+        "DELETE FROM extras WHERE name = ? AND list_contains(?::VARCHAR[], run_id)", [name, list(values)]
+    )
+    rows = [extra_row(run_id, name, after) for run_id, after in values.items()]
+    columns = [[row.get(part) for row in rows] for part in ("run_id", "number", "text")]
+    query = "INSERT INTO extras SELECT unnest(?::VARCHAR[]), ?, unnest(?::DOUBLE[]), unnest(?::VARCHAR[])"
+    connection.execute(query, [columns[0], name, *columns[1:]])
 
 
 def withdraw(run_id: str, reason: str, path: Path | None = None) -> str:
     """Take a run out of every question; it stays stored and can come back. Returns the whole id."""
+    return withdraw_all([run_id], reason, path)[0]
+
+
+def withdraw_all(run_ids: Sequence[str], reason: str, path: Path | None = None) -> list[str]:
+    """Take all of these runs out, or none. Returns the whole ids."""
     with writing(path) as connection:
-        full = resolve(connection, run_id)
-        if _is_withdrawn(connection, full):
-            raise UsageError(f"run {run_id}", "a run that counts", "found it withdrawn already", "nvdash reinstate RUN")
-        connection.execute("UPDATE runs SET withdrawn_at = ? WHERE run_id = ?", [utc_now(), full])
-        connection.execute("INSERT INTO audit VALUES (?, 'withdraw', ?, ?)", [utc_now(), full, reason])
-        return full
+        return [_withdraw(connection, run_id, reason) for run_id in run_ids]
+
+
+def _withdraw(connection: "DuckDBPyConnection", run_id: str, reason: str) -> str:
+    full = resolve(connection, run_id)
+    if _is_withdrawn(connection, full):
+        raise UsageError(f"run {run_id}", "a run that counts", "found it withdrawn already", "nvdash reinstate RUN")
+    connection.execute("UPDATE runs SET withdrawn_at = ? WHERE run_id = ?", [utc_now(), full])
+    connection.execute("INSERT INTO audit VALUES (?, 'withdraw', ?, ?)", [utc_now(), full, reason])
+    return full
 
 
 def reinstate(run_id: str, reason: str, path: Path | None = None) -> str:

@@ -46,7 +46,7 @@ def columns(number: int, table: Answer, options: Mapping[str, str], mapping: Map
     st.markdown(f"**{components.plain(table['file'])}**")
     grid, chosen = st.grid(3, min_column_width=240), {}
     names = [LEFT_OUT, *options]
-    named = {target.partition(":")[0]: target for target in reversed(options)}
+    named = {target.partition(":")[0]: target for target in reversed(list(options))}
     for place, column in enumerate(table["columns"]):
         said = mapping.get(column["column"]) or named.get(column["column"], LEFT_OUT)
         with grid.cell():

@@ -5,11 +5,12 @@ from typing import Any
 
 import streamlit as st
 
-from nvdash.answers.words import VERDICTS, figure
+from nvdash.answers.words import VERDICTS, count, figure
 from nvdash.errors import NvdashError
 from nvdash.ui import cached, components, mapping_parts, selection, uploads
 
 MAX_FILE_MB = 200
+MAX_REMARKS, MAX_FOLDED, MAX_NAMED = 6, 100, 8
 UNKNOWN = "I do not know"
 ALWAYS_ASKED = (
     *("gpu", "gpu_count", "framework", "version", "weight_format", "kv_cache_dtype_requested"),
@@ -76,17 +77,28 @@ def beside(preview: Answer) -> None:
     st.subheader("2 · Your run next to ours", anchor=False)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        for run in preview["runs"][:20]:
+        for run in preview["runs"]:
             run_beside(run)
-        if len(preview["runs"]) > 20:
-            st.caption(f"and {len(preview['runs']) - 20} more runs of these files")
+        if preview["num_runs"] > len(preview["runs"]):
+            st.caption(f"and {count(preview['num_runs'] - len(preview['runs']))} more runs of these files")
         if not preview["runs"]:
             st.caption("These files hold no benchmark run.")
     with right:
-        for text in preview["warnings"]:
-            st.warning(components.plain(text))
-        if not preview["warnings"]:
-            st.caption("No remarks: the numbers are plausible.")
+        remarks(preview["warnings"])
+
+
+def remarks(texts: list[str]) -> None:
+    """What is odd about the files: the first remarks in full, the others folded."""
+    for text in texts[:MAX_REMARKS]:
+        st.warning(components.plain(text))
+    if len(texts) > MAX_REMARKS:
+        with st.expander(f"{count(len(texts) - MAX_REMARKS)} more remarks"):
+            rows = [{"Remark": components.plain(text)} for text in texts[MAX_REMARKS : MAX_REMARKS + MAX_FOLDED]]
+            components.table(rows, "Further remarks on these files")
+            if len(texts) > MAX_REMARKS + MAX_FOLDED:
+                st.caption("`./run submit --dry-run` lists all.")
+    if not texts:
+        st.caption("No remarks: the numbers are plausible.")
 
 
 def run_beside(run: Answer) -> None:
@@ -199,26 +211,43 @@ def outcome() -> None:
 
 def stored_lines(answer: Answer) -> list[tuple[str, list[str]]]:
     """One line per outcome and the runs that its undo takes back."""
-    lines = []
-    if answer["added"]:
-        lines.append((f"✓ Stored as run {', '.join(answer['added'])}.", list(answer["added"])))
-    if answer["reinstated"]:
-        lines.append((f"Run {', '.join(answer['reinstated'])} was withdrawn and is back.", list(answer["reinstated"])))
-    if answer["duplicates"]:
+    added, back, known, smoke = (answer[key] for key in ("added", "reinstated", "duplicates", "smoke"))
+    known = [run for run in known if run not in back]
+    lines: list[tuple[str, list[str]]] = []
+    if added:
+        lines.append((f"✓ Stored as {named('run', added)}.", list(added)))
+    if back:
+        lines.append(
+            (f"{named('Run', back)} {'was' if len(back) == 1 else 'were'} withdrawn and counts again.", list(back))
+        )
+    if known:
         revised = " Your fields were added as a revision." if answer["revised"] else ""
-        lines.append((f"This run is already stored as {', '.join(answer['duplicates'])}.{revised}", []))
-    if answer["smoke"]["added"]:
-        lines.append((f"✓ Smoke report stored as {', '.join(answer['smoke']['added'])}.", []))
-    if answer["smoke"]["duplicates"]:
-        lines.append((f"This smoke report is already stored as {', '.join(answer['smoke']['duplicates'])}.", []))
+        which = "This run is" if len(known) == 1 else f"These {count(len(known))} runs are"
+        lines.append((f"{which} already stored as {ids(known)}.{revised}", []))
+    if smoke["added"]:
+        lines.append((f"✓ Smoke report stored as {ids(smoke['added'])}.", []))
+    if smoke["duplicates"]:
+        lines.append((f"This smoke report is already stored as {ids(smoke['duplicates'])}.", []))
     return lines
+
+
+def named(word: str, runs: list[str]) -> str:
+    """`run 4db01afb`, or `20 runs: 4db01afb, …` where there are several."""
+    return f"{word} {runs[0]}" if len(runs) == 1 else f"{count(len(runs))} {word.lower()}s: {ids(runs)}"
+
+
+def ids(runs: list[str]) -> str:
+    """The first ids, and how many more there are."""
+    more = f" and {count(len(runs) - MAX_NAMED)} more" if len(runs) > MAX_NAMED else ""
+    return ", ".join(runs[:MAX_NAMED]) + more
 
 
 def undone() -> None:
     """What an undo took back."""
     runs = selection.recall("undone")
     if runs:
-        st.info(f"Run {', '.join(runs)} is withdrawn. Submitting the same file again brings it back.")
+        verb, them = ("is", "it") if len(runs) == 1 else ("are", "them")
+        st.info(f"{named('Run', runs)} {verb} withdrawn. Submitting the same file again brings {them} back.")
         selection.keep("undone", None)
 
 

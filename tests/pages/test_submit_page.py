@@ -111,7 +111,10 @@ def test_markdown_in_a_file_is_text_and_never_a_link(app):
     assert "[click](http" not in text(app)
 
 
-TABLE = ("table.csv", b"ISL,Throughput,TTFT (s),<b>note</b>\n1024,3575.5,0.25,[x](http://x.example)\n2048,3544.5,1.5,\n")
+TABLE = (
+    "table.csv",
+    b"ISL,Throughput,TTFT (s),<b>note</b>\n1024,3575.5,0.25,[x](http://x.example)\n2048,3544.5,1.5,\n",
+)
 
 
 def test_a_table_in_no_known_format_is_mapped_column_by_column_and_stored(app):
@@ -127,7 +130,7 @@ def test_a_table_in_no_known_format_is_mapped_column_by_column_and_stored(app):
     metrics = table(app, "Metric", "This upload").set_index("Metric")
     assert metrics.loc["Time to first token, mean", "This upload"] == "250"
     press(app, "Submit run")
-    assert app.success[0].value.startswith("✓ Stored as run ")
+    assert app.success[0].value.startswith("✓ Stored as 2 runs: ")
     assert results.runs()["total"] == 2
 
 
@@ -152,3 +155,30 @@ def test_names_and_cells_of_a_table_are_text(app):
     uploaded(app, TABLE)
     assert "](http" not in text(app)
     assert app.main.selectbox(key="submit_column_0_3").label == r"\<b\>note\</b\>"
+
+
+def test_a_failed_run_keeps_its_counts_and_says_why_it_has_no_speeds(app):
+    failed = {**json.loads(seed(RUN[0])[1]), "completed": 0, "num_prompts": 24}
+    uploaded(app, ("failed.json", json.dumps(failed).encode()))
+    assert any("0 of 24 requests finished" in line.value for line in app.warning)
+    assert "No speed or capacity in these files." in text(app)
+    press(app, "Submit run")
+    run = results.run(results.runs()["runs"][0]["run_id"])
+    assert run["requests_completed"] == 0
+    assert "output_tok_s" not in run
+
+
+def test_a_sweep_is_shown_in_part_stored_whole_and_undone_whole(app):
+    result = json.loads(seed(RUN[0])[1])
+    lines = "\n".join(json.dumps({**result, "duration": result["duration"] + step}) for step in range(30))
+    uploaded(app, ("sweep.jsonl", lines.encode()))
+    assert "and 10 more runs of these files" in text(app)
+    assert len(app.warning) <= 6
+    assert any(box.label.endswith(" more remarks") for box in app.expander)
+    press(app, "Submit run")
+    assert app.success[0].value.startswith("✓ Stored as 30 runs: ")
+    assert app.success[0].value.endswith(" and 22 more.")
+    assert results.runs()["total"] == 30
+    press(app, "Undo")
+    assert "30 runs: " in app.info[0].value
+    assert results.runs()["total"] == 0

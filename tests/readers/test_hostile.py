@@ -163,7 +163,7 @@ def test_a_file_in_no_known_format_is_refused_with_the_list_of_those_that_are(tm
     path.write_text("isl,osl,speed\n1,2,3\n4,5,6\n")
     error = read_file(path).error
     assert error is not None
-    assert "name its columns" in error.hint
+    assert "what its columns hold" in error.hint
     assert "vllm bench serve" in error.hint and "lm-evaluation-harness" in error.hint
 
 

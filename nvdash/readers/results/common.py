@@ -51,8 +51,9 @@ def measured_run(where: str, number: int, values: dict[str, Any]) -> tuple[Run, 
     kept, zeros = only_measured(values, values.get("requests_completed"))
     run = make_run(where, **kept)
     if to_number(values.get("requests_completed")) == 0:
-        text = "every request failed: the counts stay, every metric is unknown"
-        return run, [Remark("all_failed", text, number)]
+        sent = run.get("num_prompts") or run.get("requests_failed")
+        text = f"0 of {sent} requests finished" if sent else "no request finished"
+        return run, [Remark("all_failed", f"{text}: speeds are not stored", number)]
     if zeros:
         return run, [Remark("zero", f"zero is not a measurement, taken as unknown: {', '.join(zeros)}", number)]
     return run, []
