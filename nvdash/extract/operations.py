@@ -148,7 +148,7 @@ def compare(op: ast.cmpop, left: Any, right: Any) -> Any:
     try:
         return ORDER[type(op)](left, right)
     except TypeError:
-        return Unknown(f"{_name(left)} {type(op).__name__} {_name(right)}")
+        return Unknown(ast.unparse(ast.Compare(_word(left), [op], [_word(right)])))
 
 
 def negated(value: Any) -> Any:
@@ -165,7 +165,7 @@ def unary(op: ast.unaryop, value: Any) -> Any:
     value = plain(value)
     if isinstance(value, int | float):
         return -value if isinstance(op, ast.USub) else +value if isinstance(op, ast.UAdd) else ~int(value)
-    return Unknown(f"{type(op).__name__} {_name(value)}")
+    return Unknown(ast.unparse(ast.UnaryOp(op, _word(value))))
 
 
 def binary(op: ast.operator, left: Any, right: Any) -> Any:
@@ -175,7 +175,7 @@ def binary(op: ast.operator, left: Any, right: Any) -> Any:
             return ARITHMETIC[type(op)](left, right)
         except (TypeError, ValueError, ZeroDivisionError, KeyError):
             pass
-    return Unknown(f"({_name(left)} {type(op).__name__} {_name(right)})")
+    return Unknown(f"({ast.unparse(ast.BinOp(_word(left), op, _word(right)))})")
 
 
 def items(value: Any) -> list[Any] | Unknown:
@@ -222,6 +222,11 @@ def shown(value: Any) -> str:
     if isinstance(value, list | tuple) and not _has_unknown(value):
         return f"[{', '.join(shown(v) or _name(v) for v in value)}]"
     return ""
+
+
+def _word(value: Any) -> ast.Name:
+    """A value's words as an operand, so that an operation reads as source does."""
+    return ast.Name(_name(value))
 
 
 def _name(value: Any) -> str:

@@ -8,6 +8,7 @@ import pytest
 from nvdash.extract.assumptions import Assumptions
 from nvdash.extract.context import Cell, axes_of
 from nvdash.extract.interp import Interpreter
+from nvdash.extract.operations import binary, compare, unary
 from nvdash.extract.source import Tree
 from nvdash.extract.values import Bound, ClassRef, EnumMember, FunctionRef, Instance, Unknown
 from tests.extract import toy
@@ -262,3 +263,10 @@ def test_enum_lookup_by_unknown_value_is_unknown(tmp_path):
     source = "from enum import Enum\n\nclass Mode(Enum):\n    A = 1\n\ndef asked():\n    return Mode(mystery())\n"
     (value,) = outcomes(tmp_path, source)
     assert not isinstance(value, EnumMember)
+
+
+def test_an_undecided_operation_reads_as_source_does():
+    heads = Unknown("query heads per rank")
+    assert binary(ast.Mult(), heads, 2).why == "(query heads per rank * 2)"
+    assert compare(ast.GtE(), heads, 2).why == "query heads per rank >= 2"
+    assert unary(ast.USub(), heads).why == "-query heads per rank"
