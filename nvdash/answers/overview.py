@@ -41,7 +41,6 @@ def overview(question: Question) -> Answer:
         dict(question),
         sentence=sentence(question, support, footprint),
         tone=tone(support, footprint),
-        serves=serves(question, support),
         support=support,
         since=since,
         memory=footprint,
@@ -107,25 +106,6 @@ def sentence(question: Question, support: Answer, footprint: Answer) -> str:
         return f"It does not fit. {weights_against_budget(footprint)}{refusal}"
     start = "It fits" if fits(footprint) else "Whether it fits is unknown"
     return f"{run_clause(start, release, question, support)} {capacity_clause(question, footprint)}".strip()
-
-
-def serves(question: Question, support: Answer) -> str:
-    """Which checkpoint holds these weights, and what the cache flag becomes with it."""
-    checkpoint, asked = support["checkpoint"], question["kv_cache_dtype"]
-    resolved = support["resolved"]["kv_cache_dtype"]
-    if checkpoint:
-        facts = ", ".join(filter(None, [checkpoint["method"], checkpoint["activations"]]))
-        held = f"Checkpoint {checkpoint['repository']}{f' ({facts})' if facts else ''}."
-    else:
-        held = f"No {dtype(question['weights'])} checkpoint of this model is known."
-    if resolved is None:
-        reason = str(support["reason"] or f"what {asked} becomes is unknown")
-        return f"{held} {reason[:1].upper()}{reason[1:]}."
-    if resolved == asked:
-        return f"{held} The cache flag stays {dtype(asked)}."
-    scheme = checkpoint and checkpoint["kv_cache_scheme"]
-    why = f"its kv_cache_scheme says {scheme}" if scheme not in (None, "none") else "no checkpoint asks for another"
-    return f"{held} {asked} becomes {dtype(resolved)}: {why}."
 
 
 def weights_against_budget(footprint: Answer) -> str:

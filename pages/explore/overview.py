@@ -16,7 +16,6 @@ components.header(
     lambda: overview_parts.exports(answer),
 )
 components.answer(answer["tone"], answer["sentence"])
-st.caption(components.plain(answer["serves"]))
 components.notes(*overview_parts.notes(answer))
 for conflict in support["conflicts"]:
     st.error(f"Source and observation disagree: {components.plain(conflict)}")
