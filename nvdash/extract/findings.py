@@ -58,17 +58,24 @@ def first_line(tree: Tree, paths: Iterable[str], pattern: str) -> tuple[str, int
 
 def says(paths: Iterable[str], pattern: str, value: Any) -> Finder:
     """A finder for a statement of the source that a person read once: the pattern proves that it still stands."""
+
     def find(tree: Tree) -> Found | None:
         hit = first_line(tree, paths, pattern)
         return (value, hit[0], hit[1]) if hit else None
+
     return find
 
 
 @lru_cache(maxsize=8)
 def strings(module: ast.Module) -> tuple[tuple[int, str, ast.expr], ...]:
     """Every string of a module, f-strings in their written form, with its line; inner parts are not repeated."""
-    inner = {id(part) for node in ast.walk(module) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)
-             if part is not node}
+    inner = {
+        id(part)
+        for node in ast.walk(module)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+        if part is not node
+    }
     texts = []
     for node in ast.walk(module):
         if id(node) not in inner and isinstance(node, ast.JoinedStr | ast.Constant):
@@ -116,8 +123,11 @@ def assignments(module: ast.Module, name: str) -> Iterator[tuple[int, ast.expr]]
 def limits(when: Mapping[str, Any]) -> dict[str, Any]:
     """Conditions as `known.atoms_of` reads them back: the cache dtype last, a list of one as its member."""
     ordered = sorted(when.items(), key=lambda item: item[0] == "kv_cache_dtype")
-    return {axis: value[0] if isinstance(value, list) and len(value) == 1 else value
-            for axis, value in ordered if value is not None}
+    return {
+        axis: value[0] if isinstance(value, list) and len(value) == 1 else value
+        for axis, value in ordered
+        if value is not None
+    }
 
 
 def in_order(module: ast.AST, *kinds: type) -> list[Any]:
@@ -137,12 +147,14 @@ def plain(node: ast.expr) -> Any:
 
 def assigned(paths: Iterable[str], name: str) -> Finder:
     """A finder for the first literal that is assigned to a name."""
+
     def find(tree: Tree) -> Found | None:
         for path in paths:
             if tree.has(path):
                 for line, value in assignments(tree.module_at(path).tree, name):
                     return plain(value), path, line
         return None
+
     return find
 
 

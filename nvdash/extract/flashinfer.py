@@ -55,8 +55,17 @@ class Paths:
         self._trtllm_gen()
         self._xqa()
 
-    def say(self, backend: str, verdict: str, stage: Iterable[str], archs: Iterable[str], dtypes: Iterable[str],
-            place: Place, when: Mapping[str, Any] | None = None, **more: Any) -> None:
+    def say(
+        self,
+        backend: str,
+        verdict: str,
+        stage: Iterable[str],
+        archs: Iterable[str],
+        dtypes: Iterable[str],
+        place: Place,
+        when: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
         """One statement, spread over architectures and cache formats."""
         said = frozen({"stage": list(stage), "verdict": verdict, **more})
         shape = frozen(limits({"backend": backend, **(when or {})}))
@@ -74,12 +83,22 @@ class Paths:
             if name not in self.facts:
                 continue
             if self.facts[name].value == "absent":
-                self.say("append", "refused", ["kv_write"], TENSOR_CORES, ["nvfp4"], self.place(name), {"mla": mla},
-                         layer="kernel", reason="this release has no append that quantises to NVFP4")
+                self.say(
+                    "append",
+                    "refused",
+                    ["kv_write"],
+                    TENSOR_CORES,
+                    ["nvfp4"],
+                    self.place(name),
+                    {"mla": mla},
+                    layer="kernel",
+                    reason="this release has no append that quantises to NVFP4",
+                )
             else:
                 shape = {} if mla else {"head_size": {"multiple_of": 16}, "equal_head_sizes": True}
-                self.say("append", "expected", ["kv_write"], TENSOR_CORES, ["nvfp4"], self.place(name),
-                         {"mla": mla, **shape})
+                self.say(
+                    "append", "expected", ["kv_write"], TENSOR_CORES, ["nvfp4"], self.place(name), {"mla": mla, **shape}
+                )
         wide = definition(self.tree, PAGE, "append_paged_kv_cache")
         if wide:
             self.say("append", "expected", ["kv_write"], TENSOR_CORES, PLAIN, (PAGE, wide.lineno), {"mla": False})
@@ -93,15 +112,40 @@ class Paths:
         name = "fa2.nvfp4_kv.first_version"
         if name not in self.facts:
             refusal = (FA2_KERNEL, 1)
-            self.say("fa2", "refused", stages, TENSOR_CORES, ["nvfp4"], refusal, {"mla": False}, layer="kernel",
-                     reason="the prefill kernel has no FP4 cache type")
+            self.say(
+                "fa2",
+                "refused",
+                stages,
+                TENSOR_CORES,
+                ["nvfp4"],
+                refusal,
+                {"mla": False},
+                layer="kernel",
+                reason="the prefill kernel has no FP4 cache type",
+            )
             return
         here = self.place(name)
         tested = [size for size in sizes if 64 < size <= 256]
-        self.say("fa2", "expected", stages, TENSOR_CORES, ["nvfp4"], here, {"mla": False, "head_size": tested},
-                 kernel="dequant")
-        self.say("fa2", "unknown", stages, TENSOR_CORES, ["nvfp4"], here, {"mla": False, "head_size": {"max": 96}},
-                 reason="no guard, and upstream tests no NVFP4 cache below head size 128")
+        self.say(
+            "fa2",
+            "expected",
+            stages,
+            TENSOR_CORES,
+            ["nvfp4"],
+            here,
+            {"mla": False, "head_size": tested},
+            kernel="dequant",
+        )
+        self.say(
+            "fa2",
+            "unknown",
+            stages,
+            TENSOR_CORES,
+            ["nvfp4"],
+            here,
+            {"mla": False, "head_size": {"max": 96}},
+            reason="no guard, and upstream tests no NVFP4 cache below head size 128",
+        )
         self._large_heads([size for size in sizes if size > 256])
 
     def _dispatched(self) -> tuple[list[int], Place | None]:
@@ -110,7 +154,7 @@ class Paths:
             return [], None
         text = self.tree.text(DISPATCH)
         start = text.find("#define DISPATCH_HEAD_DIM(")
-        block = text[start:text.find("default:", start)]
+        block = text[start : text.find("default:", start)]
         return [int(n) for n in re.findall(r"case (\d+):", block)], (DISPATCH, text[:start].count("\n") + 1)
 
     def _large_heads(self, sizes: list[int]) -> None:
@@ -120,35 +164,85 @@ class Paths:
         for stage in ("prefill", "decode"):
             majors = _majors(rule.value[stage])
             built = [arch for arch in TENSOR_CORES if int(arch[2:]) // 10 in majors]
-            self.say("fa2", "expected", [stage], built, ["nvfp4"], self.place(rule.fact),
-                     {"mla": False, "head_size": sizes}, kernel="dequant")
-            self.say("fa2", "refused", [stage], [a for a in TENSOR_CORES if a not in built], ["nvfp4"],
-                     self.place(rule.fact), {"mla": False, "head_size": sizes}, layer="kernel",
-                     reason=f"above head size 256 NVFP4 {stage} is built for compute capability {rule.value[stage]}")
+            self.say(
+                "fa2",
+                "expected",
+                [stage],
+                built,
+                ["nvfp4"],
+                self.place(rule.fact),
+                {"mla": False, "head_size": sizes},
+                kernel="dequant",
+            )
+            self.say(
+                "fa2",
+                "refused",
+                [stage],
+                [a for a in TENSOR_CORES if a not in built],
+                ["nvfp4"],
+                self.place(rule.fact),
+                {"mla": False, "head_size": sizes},
+                layer="kernel",
+                reason=f"above head size 256 NVFP4 {stage} is built for compute capability {rule.value[stage]}",
+            )
 
     def _fa3(self) -> None:
         """The Hopper kernels: an NVFP4 cache is refused by rule from 0.6.10, and has no kernel before."""
         own = first_line(self.tree, (UTILS,), r"^def is_fa3_backend_supported\(")
         stages = ("prefill", "decode")
         if "fa3.nvfp4_kv" in self.facts:
-            self.say("fa3", "refused", stages, ["sm90"], ["nvfp4"], self.place("fa3.nvfp4_kv"), layer="selector",
-                     reason="is_fa3_backend_supported refuses an NVFP4 cache")
+            self.say(
+                "fa3",
+                "refused",
+                stages,
+                ["sm90"],
+                ["nvfp4"],
+                self.place("fa3.nvfp4_kv"),
+                layer="selector",
+                reason="is_fa3_backend_supported refuses an NVFP4 cache",
+            )
         elif own:
-            self.say("fa3", "trap", stages, ["sm90"], ["nvfp4"], (own[0], own[1]), layer="kernel",
-                     reason="is_fa3_backend_supported lets an NVFP4 cache pass, and there is no kernel for it")
+            self.say(
+                "fa3",
+                "trap",
+                stages,
+                ["sm90"],
+                ["nvfp4"],
+                (own[0], own[1]),
+                layer="kernel",
+                reason="is_fa3_backend_supported lets an NVFP4 cache pass, and there is no kernel for it",
+            )
         if own:
             others = [arch for arch in TENSOR_CORES if arch != "sm90"]
-            self.say("fa3", "refused", stages, others, [*PLAIN, "nvfp4"], (own[0], own[1]), layer="selector",
-                     reason="FA3 kernels are for SM90 only")
+            self.say(
+                "fa3",
+                "refused",
+                stages,
+                others,
+                [*PLAIN, "nvfp4"],
+                (own[0], own[1]),
+                layer="selector",
+                reason="FA3 kernels are for SM90 only",
+            )
             self.say("fa3", "expected", stages, ["sm90"], PLAIN[:2], (own[0], own[1]), {"mla": False})
         if "fa3.fp8_kv" in self.facts:
-            self.say("fa3", "conditional", stages, ["sm90"], FP8, self.place("fa3.fp8_kv"), {"mla": False},
-                     reason="an FP8 cache needs an FP8 query; with another query auto falls to fa2")
+            self.say(
+                "fa3",
+                "conditional",
+                stages,
+                ["sm90"],
+                FP8,
+                self.place("fa3.fp8_kv"),
+                {"mla": False},
+                reason="an FP8 cache needs an FP8 query; with another query auto falls to fa2",
+            )
 
     def _trtllm_gen(self) -> None:
         """Precompiled kernels for SM100 and SM103; which head sizes exist is told by the kernel files."""
-        for stage, path, function in (("decode", DECODE, "trtllm_batch_decode_with_kv_cache"),
-                                      ("prefill", PREFILL, "trtllm_batch_context_with_kv_cache")):
+        for stage, path, function in (
+            ("decode", DECODE, "trtllm_batch_decode_with_kv_cache"),
+            ("prefill", PREFILL, "trtllm_batch_context_with_kv_cache"),
+        ):
             node = definition(self.tree, path, function)
             if not isinstance(node, ast.FunctionDef):
                 continue
@@ -156,11 +250,29 @@ class Paths:
             place = (path, node.lineno)
             self.say("trtllm-gen", "expected", [stage], TRTLLM_GEN, PLAIN[:3], place, {"mla": False}, kernel="native")
             if names & {"kv_cache_sf", "kv_block_scales"}:
-                self.say("trtllm-gen", "expected", [stage], TRTLLM_GEN, ["nvfp4"], place, {"mla": False},
-                         kernel="native", compute={"q": "fp8"})
+                self.say(
+                    "trtllm-gen",
+                    "expected",
+                    [stage],
+                    TRTLLM_GEN,
+                    ["nvfp4"],
+                    place,
+                    {"mla": False},
+                    kernel="native",
+                    compute={"q": "fp8"},
+                )
             else:
-                self.say("trtllm-gen", "refused", [stage], TRTLLM_GEN, ["nvfp4"], place, {"mla": False},
-                         layer="kernel", reason=f"{function} takes no block scales of a cache")
+                self.say(
+                    "trtllm-gen",
+                    "refused",
+                    [stage],
+                    TRTLLM_GEN,
+                    ["nvfp4"],
+                    place,
+                    {"mla": False},
+                    layer="kernel",
+                    reason=f"{function} takes no block scales of a cache",
+                )
 
     def _xqa(self) -> None:
         """Decode kernels compiled on demand for SM90, SM100 and SM120."""
@@ -173,17 +285,44 @@ class Paths:
         built = [arch for arch in TENSOR_CORES if int(arch[2:]) // 10 in majors.value]
         rest = [arch for arch in TENSOR_CORES if arch not in built]
         self.say("xqa", "expected", ["decode"], built, PLAIN[:3], self.place(majors.fact), shape)
-        self.say("xqa", "refused", ["decode"], rest, [*PLAIN[:3], "nvfp4"], self.place(majors.fact), {"mla": False},
-                 layer="forward", reason="XQA is compiled for compute capability majors 9, 10 and 12 only")
+        self.say(
+            "xqa",
+            "refused",
+            ["decode"],
+            rest,
+            [*PLAIN[:3], "nvfp4"],
+            self.place(majors.fact),
+            {"mla": False},
+            layer="forward",
+            reason="XQA is compiled for compute capability majors 9, 10 and 12 only",
+        )
         guard = self.facts.get("xqa.nvfp4_kv.sm")
         if guard is None:
-            self.say("xqa", "refused", ["decode"], built, ["nvfp4"], (XQA, 1), {"mla": False}, layer="kernel",
-                     reason="this release's XQA has no NVFP4 cache")
+            self.say(
+                "xqa",
+                "refused",
+                ["decode"],
+                built,
+                ["nvfp4"],
+                (XQA, 1),
+                {"mla": False},
+                layer="kernel",
+                reason="this release's XQA has no NVFP4 cache",
+            )
             return
         here = self.place(guard.fact)
         self.say("xqa", "expected", ["decode"], ["sm120", "sm121"], ["nvfp4"], here, shape, kernel="native")
-        self.say("xqa", "refused", ["decode"], [a for a in built if a[2:4] != "12"], ["nvfp4"], here, {"mla": False},
-                 layer="forward", reason="XQA reads an NVFP4 cache on SM12x only")
+        self.say(
+            "xqa",
+            "refused",
+            ["decode"],
+            [a for a in built if a[2:4] != "12"],
+            ["nvfp4"],
+            here,
+            {"mla": False},
+            layer="forward",
+            reason="XQA reads an NVFP4 cache on SM12x only",
+        )
 
 
 def _majors(text: str) -> list[int]:

@@ -17,8 +17,10 @@ from nvdash.extract.statements import Atom, Reading, frozen
 FOLDER = "/fmha/trtllm-gen/"
 PLACE = "file names under fmha/trtllm-gen"
 TYPE = r"[A-Z][a-z]*\d+(?:m\d+)?"
-NAME = re.compile(rf"^fmhaSm(?P<sm>\d+[a-z]?)Kernel_Q(?:kv(?P<both>{TYPE})|(?P<q>{TYPE})Kv(?P<kv>{TYPE}))"
-                  rf"O(?P<o>{TYPE})H(?P<head>\d+|Qk\d+H?V\d+)(?P<rest>.*)\.cubin$")
+NAME = re.compile(
+    rf"^fmhaSm(?P<sm>\d+[a-z]?)Kernel_Q(?:kv(?P<both>{TYPE})|(?P<q>{TYPE})Kv(?P<kv>{TYPE}))"
+    rf"O(?P<o>{TYPE})H(?P<head>\d+|Qk\d+H?V\d+)(?P<rest>.*)\.cubin$"
+)
 DTYPES = {"E2m1": "nvfp4", "E4m3": "fp8_e4m3", "Bfloat16": "bfloat16", "Fp16": "float16"}
 PHASES = {"context": "prefill", "generation": "decode"}
 
@@ -43,8 +45,15 @@ def kernels(names: Iterable[str]) -> Iterator[Kernel]:
         if match:
             both = match["both"]
             phase = "context" if match["rest"].endswith("Context") else "generation"
-            yield Kernel(match["sm"], both or match["q"], both or match["kv"], match["o"], match["head"], phase,
-                         "PagedKv" in match["rest"])
+            yield Kernel(
+                match["sm"],
+                both or match["q"],
+                both or match["kv"],
+                match["o"],
+                match["head"],
+                phase,
+                "PagedKv" in match["rest"],
+            )
 
 
 def names_in(wheel: Path) -> list[str]:
@@ -53,8 +62,12 @@ def names_in(wheel: Path) -> list[str]:
         with zipfile.ZipFile(wheel) as archive:
             return archive.namelist()
     except (OSError, zipfile.BadZipFile) as exc:
-        raise NvdashError(str(wheel), "a wheel of flashinfer-cubin", f"it cannot be read ({exc})",
-                          "fetch it again with pip download --no-deps") from exc
+        raise NvdashError(
+            str(wheel),
+            "a wheel of flashinfer-cubin",
+            f"it cannot be read ({exc})",
+            "fetch it again with pip download --no-deps",
+        ) from exc
 
 
 def read(names: Iterable[str]) -> list[Fact]:
@@ -65,8 +78,12 @@ def read(names: Iterable[str]) -> list[Fact]:
         group = [kernel for kernel in paged if (kernel.q, kernel.kv) == (q, kv)]
         shown: dict[str, Any] = {"phases": _phases(group), "head_dims": _head_sizes(group)}
         if kv == "E2m1":
-            shown = {"sm": _sorted(k.sm for k in group), "head_dims": _head_sizes(group), "phases": _phases(group),
-                     "output": _sorted(k.output for k in group)}
+            shown = {
+                "sm": _sorted(k.sm for k in group),
+                "head_dims": _head_sizes(group),
+                "phases": _phases(group),
+                "output": _sorted(k.output for k in group),
+            }
         facts.append(Fact(f"trtllm_gen.paged.Q{q}_Kv{kv}", shown, PLACE, None))
     wide = [kernel for kernel in paged if (kernel.q, kernel.kv, kernel.phase) == ("Bfloat16", "Bfloat16", "context")]
     if wide:

@@ -37,7 +37,8 @@ def _read_cubins(wheel: Path, release: str) -> Reading:
 
 
 FRAMEWORKS = {
-    item.name: item for item in (
+    item.name: item
+    for item in (
         Framework("sglang", "sglang", sglang.read_release, sglang.finish),
         Framework("flashinfer", "flashinfer-python", flashinfer.read_release, flashinfer.finish),
         Framework("flashinfer-cubin", "flashinfer-cubin", _read_cubins, dict, whole=True),
@@ -57,14 +58,19 @@ def framework_of(requirements: Sequence[str], sources: Mapping[str, Path]) -> Fr
     return by_any_name.get(next(iter(names), "vllm"))
 
 
-def extract(framework: Framework, requirements: Sequence[str], sources: Mapping[str, Path], folder: Path,
-            scratch: Path | None) -> dict[str, Any]:
+def extract(
+    framework: Framework, requirements: Sequence[str], sources: Mapping[str, Path], folder: Path, scratch: Path | None
+) -> dict[str, Any]:
     """Read releases (fetched with pip, or unpacked trees by release) and write the framework's part of the matrix."""
     releases = [requirement.partition("==")[2].strip() for requirement in requirements]
     for release in (*releases, *sources):
         if not is_version(release):
-            raise ExtractError(f"release {release or 'left out'}", f"a version such as {framework.name}==1.2.3",
-                               "a name that has no place in the release order", "write --source RELEASE=DIR")
+            raise ExtractError(
+                f"release {release or 'left out'}",
+                f"a version such as {framework.name}==1.2.3",
+                "a name that has no place in the release order",
+                "write --source RELEASE=DIR",
+            )
     kept = scratch or Path(tempfile.gettempdir()) / "nvdash-extract"
     trees = {name: wheels.fetch(framework.distribution, name, kept, framework.whole) for name in releases}
     trees |= sources
@@ -72,8 +78,14 @@ def extract(framework: Framework, requirements: Sequence[str], sources: Mapping[
     fresh = read_all(framework, {name: trees[name] for name in sorted(trees, key=version_key)})
     readings = finished(framework, merged_readings(folder, fresh, rows))
     written = store(folder, files_of(readings, rows, [reading.release for reading in readings], framework.name))
-    return {"out": str(folder), "written": len(written), "releases": [
-        {"release": r.release, "atoms": len(r.atoms), "facts": len(r.facts), "undecided": r.undecided} for r in fresh]}
+    return {
+        "out": str(folder),
+        "written": len(written),
+        "releases": [
+            {"release": r.release, "atoms": len(r.atoms), "facts": len(r.facts), "undecided": r.undecided}
+            for r in fresh
+        ],
+    }
 
 
 def _rows(folder: Path, trees: Mapping[str, Path]) -> list[dict[str, Any]]:
@@ -81,8 +93,10 @@ def _rows(folder: Path, trees: Mapping[str, Path]) -> list[dict[str, Any]]:
     from nvdash.readers.yaml_rows import read_rows
 
     path = folder / "releases.yaml"
-    rows = {row["release"]: {key: row[key] for key in ("release", "date", "source") if key in row}
-            for row in (read_rows(path) if path.is_file() else [])}
+    rows = {
+        row["release"]: {key: row[key] for key in ("release", "date", "source") if key in row}
+        for row in (read_rows(path) if path.is_file() else [])
+    }
     for release, root in trees.items():
         known = rows.get(release, {}).get("date")
         rows[release] = {"release": release, "date": known or wheels.built_on(root), "source": "wheel"}

@@ -19,10 +19,16 @@ PLACEHOLDER = re.compile(r"<(first|before|last)>")
 
 def reopened(series: Series) -> dict[str, list[Fact]]:
     """A series whose earlier facts were filled in before: where a later release leaves a place open, they do again."""
-    open_values = {fact.fact: fact.value for facts in series.values() for fact in facts
-                   if isinstance(fact.value, str) and PLACEHOLDER.search(fact.value)}
-    forms = {name: re.compile(".+".join(map(re.escape, PLACEHOLDER.split(value)[::2])) or ".+")
-             for name, value in open_values.items()}
+    open_values = {
+        fact.fact: fact.value
+        for facts in series.values()
+        for fact in facts
+        if isinstance(fact.value, str) and PLACEHOLDER.search(fact.value)
+    }
+    forms = {
+        name: re.compile(".+".join(map(re.escape, PLACEHOLDER.split(value)[::2])) or ".+")
+        for name, value in open_values.items()
+    }
 
     def opened(fact: Fact) -> Fact:
         form = forms.get(fact.fact)
@@ -61,8 +67,11 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
 
 def _names(order: list[str], first: int, last: int, merge_posts: bool) -> dict[str, str]:
     named = [base(release) if merge_posts else release for release in order]
-    return {"first": named[first], "last": named[last],
-            "before": named[first - 1] if first else f"releases before {named[0]} not read"}
+    return {
+        "first": named[first],
+        "last": named[last],
+        "before": named[first - 1] if first else f"releases before {named[0]} not read",
+    }
 
 
 def _runs(series: Series) -> dict[tuple[str, str], tuple[int, int]]:

@@ -21,8 +21,12 @@ def read(root: Path, release: str) -> list[Fact]:
     facts = [_cache_types(tree), _type_id(tree), _native_fp4(tree)]
     for name, path, pattern, value in (
         ("cache.quantised_v", CONTEXT, r"quantized V cache requires flash_attn", "needs flash attention"),
-        ("log.pool", CACHE, r'LLAMA_LOG_INFO\("%s: size = .*K \(%s\)',
-         "size = %7.2f MiB (%6u cells, %3d layers, %2u/%u seqs), K (%s): %7.2f MiB, V (%s): %7.2f MiB"),
+        (
+            "log.pool",
+            CACHE,
+            r'LLAMA_LOG_INFO\("%s: size = .*K \(%s\)',
+            "size = %7.2f MiB (%6u cells, %3d layers, %2u/%u seqs), K (%s): %7.2f MiB, V (%s): %7.2f MiB",
+        ),
     ):
         hit = first_line(tree, (path,), pattern)
         facts.append(Fact(name, value, hit[0], hit[1]) if hit else None)
@@ -34,8 +38,8 @@ def _cache_types(tree: Tree) -> Fact | None:
     start = first_line(tree, (ARGUMENTS,), r"std::vector<ggml_type> kv_cache_types = \{")
     if start is None:
         return None
-    body = "\n".join(tree.text(ARGUMENTS).splitlines()[start[1]:])
-    names = re.findall(r"GGML_TYPE_(\w+)", body[:body.index("}")])
+    body = "\n".join(tree.text(ARGUMENTS).splitlines()[start[1] :])
+    names = re.findall(r"GGML_TYPE_(\w+)", body[: body.index("}")])
     return Fact("cache_types", [name.lower() for name in names], *start[:2])
 
 
@@ -52,6 +56,8 @@ def _native_fp4(tree: Tree) -> Fact | None:
     if rule is None or low is None or below is None:
         return None
     first = f"{int(low[2][1]) // 100}.{int(low[2][1]) % 100 // 10}"
-    value = (f"only on devices with Blackwell MMA (compute {first} and up, below {below[2][1].title()}), "
-             "else dequantised path")
+    value = (
+        f"only on devices with Blackwell MMA (compute {first} and up, below {below[2][1].title()}), "
+        "else dequantised path"
+    )
     return Fact("weights.nvfp4_mxfp4.native_fp4_mma", value, rule[0], rule[1])

@@ -16,8 +16,11 @@ PACKAGE = "sglang"
 def read_facts(tree: Tree, configuration: Configuration) -> list[Fact]:
     """The facts of one release; `<first>` and its like stand where other releases decide."""
     words = sglang_facts.choices("kv_cache_dtype")(tree)
-    return [*sglang_facts.read(tree), *sglang_evaluated.read(tree, configuration),
-            *sglang_sizes.read(tree, tuple(words[0]) if words else ())]
+    return [
+        *sglang_facts.read(tree),
+        *sglang_evaluated.read(tree, configuration),
+        *sglang_sizes.read(tree, tuple(words[0]) if words else ()),
+    ]
 
 
 def read_release(root: Path, release: str) -> Reading:
@@ -37,5 +40,6 @@ def read_release(root: Path, release: str) -> Reading:
 
 def finish(series: dict[str, list[Fact]]) -> dict[str, list[Fact]]:
     """The facts of neighbouring releases with what only they together say."""
-    return becomes(relate(series, merge_posts=True), "default_backend.mha.sm100",
-                   "<value> becomes the SM100 default in <release>")
+    return becomes(
+        relate(series, merge_posts=True), "default_backend.mha.sm100", "<value> becomes the SM100 default in <release>"
+    )

@@ -22,23 +22,48 @@ FAMILIES = {"sm86": "sm80", "sm89": "sm80", "sm103": "sm100", "sm121": "sm120"}
 PIPELINE = f"{SRT}/arg_groups/pipeline.py"
 CONTEXT = f"{SRT}/runtime_context.py"
 
-STEPS = ("handle_nvfp4_prefill_kv_dequant_dtype", "handle_attention_backend_compatibility",
-         "handle_kv4_compatibility", "handle_mxfp8_kv_cache_compatibility", "handle_page_size", "page_size_default")
+STEPS = (
+    "handle_nvfp4_prefill_kv_dequant_dtype",
+    "handle_attention_backend_compatibility",
+    "handle_kv4_compatibility",
+    "handle_mxfp8_kv_cache_compatibility",
+    "handle_page_size",
+    "page_size_default",
+)
 """The handlers that decide attention backends and cache dtypes, under the names they had without leading `_`."""
 
 ARGUMENT_DEFAULTS = {
-    "attention_backend": None, "prefill_attention_backend": None, "decode_attention_backend": None, "page_size": None,
-    "kv_cache_dtype": "auto", "speculative_algorithm": None, "speculative_eagle_topk": None, "device": "cuda",
-    "tp_size": 1, "dp_size": 1, "dcp_size": 1, "attn_cp_size": 1, "enable_hierarchical_cache": False,
-    "enable_double_sparsity": False, "disable_radix_cache": False, "mem_fraction_static": 0.9,
+    "attention_backend": None,
+    "prefill_attention_backend": None,
+    "decode_attention_backend": None,
+    "page_size": None,
+    "kv_cache_dtype": "auto",
+    "speculative_algorithm": None,
+    "speculative_eagle_topk": None,
+    "device": "cuda",
+    "tp_size": 1,
+    "dp_size": 1,
+    "dcp_size": 1,
+    "attn_cp_size": 1,
+    "enable_hierarchical_cache": False,
+    "enable_double_sparsity": False,
+    "disable_radix_cache": False,
+    "mem_fraction_static": 0.9,
 }
 """Where the source states no literal default for an argument that these handlers read: a server started without it."""
 
 MODEL = {
-    "is_encoder_decoder": False, "has_asymmetric_kv": False, "is_hybrid_swa": False,
-    "context_len": 4096, "attention_chunk_size": None, "is_multimodal": False,
-    "hf_config.architectures": ["LlamaForCausalLM"], "hf_config.dual_chunk_attention_config": None,
-    "hf_config.model_type": "llama", "head_dim": 128, "v_head_dim": 128,
+    "is_encoder_decoder": False,
+    "has_asymmetric_kv": False,
+    "is_hybrid_swa": False,
+    "context_len": 4096,
+    "attention_chunk_size": None,
+    "is_multimodal": False,
+    "hf_config.architectures": ["LlamaForCausalLM"],
+    "hf_config.dual_chunk_attention_config": None,
+    "hf_config.model_type": "llama",
+    "head_dim": 128,
+    "v_head_dim": 128,
 }
 """A plain decoder without a model-specific override, sinks, a window or unequal head sizes."""
 
@@ -148,8 +173,13 @@ class Platform:
         if root == "model":
             return MODEL.get(rest, Stub(path) if any(key.startswith(f"{rest}.") for key in MODEL) else Unknown(path))
         if root.startswith("runner"):
-            return root == "runner_mla" if rest == "use_mla_backend" else Stub("model") if rest == "model_config" else \
-                Unknown(path)
+            return (
+                root == "runner_mla"
+                if rest == "use_mla_backend"
+                else Stub("model")
+                if rest == "model_config"
+                else Unknown(path)
+            )
         if root == "platform":
             return self.probe(self._probes.get(rest, rest))
         return Stub(path)
@@ -165,7 +195,10 @@ class Platform:
 
 
 FIXED_PROBES = {
-    "is_sm100_supported": [10], "is_sm120_supported": [12], "is_sm90_supported": [9], "is_hopper_with_cuda_12_3": [9],
+    "is_sm100_supported": [10],
+    "is_sm120_supported": [12],
+    "is_sm90_supported": [9],
+    "is_hopper_with_cuda_12_3": [9],
     "is_blackwell": [10],
 }
 """Majors of probes that older releases write as functions (0.4.9-0.5.2 utils.py) rather than as a literal list."""
@@ -207,9 +240,19 @@ class ArgumentRun(Interpreter):
         if step.name.endswith("page_size_default"):
             self._declare(state, self.call(step, [state], {}, 0))
         elif step.owner is not None and step.owner.name == "ModelRunner":
-            runner = Instance(step.owner, {"server_args": state, "use_mla_backend": self.mla,
-                                           "model_config": Stub("model"), "device": "cuda", "is_hybrid": False,
-                                           "is_multimodal": False, "tp_size": 1, "moe_ep_size": 1})
+            runner = Instance(
+                step.owner,
+                {
+                    "server_args": state,
+                    "use_mla_backend": self.mla,
+                    "model_config": Stub("model"),
+                    "device": "cuda",
+                    "is_hybrid": False,
+                    "is_multimodal": False,
+                    "tp_size": 1,
+                    "moe_ep_size": 1,
+                },
+            )
             self.call(Bound(step, runner), [], {}, 0)
         else:
             self.call(Bound(step, state) if step.owner else step, [] if step.owner else [state], {}, 0)
@@ -241,8 +284,12 @@ class Configuration:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.defaults = {**ARGUMENT_DEFAULTS, **argument_defaults(tree), "model_config": Stub("model"),
-                         "cuda_graph_config": Stub("graphs")}
+        self.defaults = {
+            **ARGUMENT_DEFAULTS,
+            **argument_defaults(tree),
+            "model_config": Stub("model"),
+            "cuda_graph_config": Stub("graphs"),
+        }
         self.record = ClassRef(tree.module_at(SERVER_ARGS), _class(tree, SERVER_ARGS, "ServerArgs"))
         self.steps = list(_steps(tree, self.record))
         self.creators = creators(tree)
@@ -263,8 +310,13 @@ class Configuration:
     def _evaluate(self, question: Question) -> Outcome:
         run = self._run(question.arch, question.mla, question.sinks)
         run.steps = self.steps
-        arguments = {**self.defaults, "kv_cache_dtype": question.kv_cache_dtype, "attention_backend": question.backend,
-                     "prefill_attention_backend": question.prefill, "decode_attention_backend": question.decode}
+        arguments = {
+            **self.defaults,
+            "kv_cache_dtype": question.kv_cache_dtype,
+            "attention_backend": question.backend,
+            "prefill_attention_backend": question.prefill,
+            "decode_attention_backend": question.decode,
+        }
         outcomes = {self._outcome(path, question) for path in run.paths(self.record, arguments)}  # type: ignore[arg-type]
         return outcomes.pop() if len(outcomes) == 1 else Outcome()
 
@@ -282,7 +334,8 @@ class Configuration:
         if prefill is None or decode is None:
             return Outcome()
         failing = self.creation(question.arch, question.mla, prefill) or self.creation(
-            question.arch, question.mla, decode)
+            question.arch, question.mla, decode
+        )
         page = state.get("page_size")
         return Outcome(failing, prefill, decode, page if isinstance(page, int) else None)
 
@@ -375,8 +428,12 @@ def _undecorated(node: ast.FunctionDef) -> ast.FunctionDef:
 def _class(tree: Tree, path: str, name: str) -> ast.ClassDef:
     found = tree.module_at(path).last(name, ast.ClassDef)
     if not isinstance(found, ast.ClassDef):
-        raise ExtractError(f"{tree.release} {path}", f"a class {name}", "no such class",
-                           "the release moved it: map it in nvdash/extract/sglang_facts.py")
+        raise ExtractError(
+            f"{tree.release} {path}",
+            f"a class {name}",
+            "no such class",
+            "the release moved it: map it in nvdash/extract/sglang_facts.py",
+        )
     return found
 
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from nvdash.extract.findings import Fact, definition, first_line, in_order
 from nvdash.extract.sglang_config import Configuration, Outcome, Question
@@ -33,9 +34,11 @@ def read(tree: Tree, configuration: Configuration) -> list[Fact]:
 
 def _default_backends(tree: Tree, configuration: Configuration) -> Iterable[Fact]:
     """The backend of each architecture when none is named, and where the release documents its rule."""
-    place = _defined(tree, "get_default_attn_backend", (DEFAULTS_BASE, OVERRIDES, SERVER_ARGS)) or _defined(
-        tree, "handle_attention_backend_compatibility", (SERVER_ARGS,)) or _defined(
-        tree, "model_specific_adjustment", (RUNNER,))
+    place = (
+        _defined(tree, "get_default_attn_backend", (DEFAULTS_BASE, OVERRIDES, SERVER_ARGS))
+        or _defined(tree, "handle_attention_backend_compatibility", (SERVER_ARGS,))
+        or _defined(tree, "model_specific_adjustment", (RUNNER,))
+    )
     rule = first_line(tree, (DEFAULTS_BASE, OVERRIDES, SERVER_ARGS, RUNNER), r"^\s+1\.2 (Use|In other)")
     if place is None:
         return
@@ -58,7 +61,8 @@ def _defined(tree: Tree, name: str, paths: Iterable[str]) -> tuple[str, int] | N
 def _nvfp4_verdicts(tree: Tree, configuration: Configuration) -> Iterable[Fact]:
     """What `--kv-cache-dtype nvfp4` leads to, without a backend flag and with the pair that is meant for it."""
     place = _defined(tree, "handle_nvfp4_prefill_kv_dequant_dtype", (CACHE_HOOK,)) or _defined(
-        tree, "handle_kv4_compatibility", (CACHE_HOOK, SERVER_ARGS))
+        tree, "handle_kv4_compatibility", (CACHE_HOOK, SERVER_ARGS)
+    )
     words = choices("kv_cache_dtype")(tree)
     if place is None or words is None or "nvfp4" not in words[0]:
         return
@@ -70,12 +74,20 @@ def _nvfp4_verdicts(tree: Tree, configuration: Configuration) -> Iterable[Fact]:
         return _spelled(outcome, f"prefill {outcome.prefill}, decode {outcome.decode}, page {outcome.page_size}")
 
     archs = ("sm80", "sm90", "sm100", "sm103", "sm110", "sm120", "sm121")
-    yield Fact("verdict.mha.nvfp4.default_backends",
-               {arch: said(configuration.ask(Question(arch, "nvfp4"))) for arch in archs}, *place)
-    pair = {arch: configuration.ask(Question(arch, "nvfp4", prefill="flashinfer", decode="trtllm_mha"))
-            for arch in ("sm90", "sm100", "sm120")}
-    yield Fact("verdict.mha.nvfp4.prefill_flashinfer_decode_trtllm_mha",
-               {arch: _spelled(outcome, "accepted") for arch, outcome in pair.items()}, *place)
+    yield Fact(
+        "verdict.mha.nvfp4.default_backends",
+        {arch: said(configuration.ask(Question(arch, "nvfp4"))) for arch in archs},
+        *place,
+    )
+    pair = {
+        arch: configuration.ask(Question(arch, "nvfp4", prefill="flashinfer", decode="trtllm_mha"))
+        for arch in ("sm90", "sm100", "sm120")
+    }
+    yield Fact(
+        "verdict.mha.nvfp4.prefill_flashinfer_decode_trtllm_mha",
+        {arch: _spelled(outcome, "accepted") for arch, outcome in pair.items()},
+        *place,
+    )
 
 
 def _spelled(outcome: Outcome, accepted: str) -> str:
@@ -87,13 +99,16 @@ def _spelled(outcome: Outcome, accepted: str) -> str:
 def _bfloat16_on_trtllm_mla(tree: Tree, configuration: Configuration) -> Fact | None:
     """The list of trtllm_mla has `bf16` but not `bfloat16`."""
     place = _defined(tree, "mla_kv_cache_dtype_checks", (OVERRIDES,)) or _defined(
-        tree, "handle_attention_backend_compatibility", (ATTENTION_HOOK, SERVER_ARGS))
+        tree, "handle_attention_backend_compatibility", (ATTENTION_HOOK, SERVER_ARGS)
+    )
     words = choices("kv_cache_dtype")(tree)
     listed = choices("attention_backend")(tree)
     if place is None or not words or "bfloat16" not in words[0] or not listed or "trtllm_mla" not in listed[0]:
         return None
-    said = {arch: _spelled(configuration.ask(Question(arch, "bfloat16", True, "trtllm_mla")), "accepted")
-            for arch in ("sm100", "sm120")}
+    said = {
+        arch: _spelled(configuration.ask(Question(arch, "bfloat16", True, "trtllm_mla")), "accepted")
+        for arch in ("sm100", "sm120")
+    }
     return Fact("verdict.mla.bfloat16.trtllm_mla", said, *place)
 
 
@@ -104,12 +119,17 @@ def _automatic_gemm(tree: Tree) -> Fact | None:
         return None
     for node in in_order(function, ast.If):
         if ast.unparse(node.test).replace("'", '"') == 'backend == "auto"':
-            chosen = {arch: _chosen(tree, node.body, number) for arch, number in
-                      (("sm80-sm90", 80), ("sm100", 100), ("sm120", 120))}
+            chosen = {
+                arch: _chosen(tree, node.body, number)
+                for arch, number in (("sm80-sm90", 80), ("sm100", 100), ("sm120", 120))
+            }
             if all(chosen.values()):
-                return Fact("quant.modelopt_fp4.auto_gemm",
-                            {arch: WEIGHT_ONLY.get(name or "", name) for arch, name in chosen.items()},
-                            FP4_UTILS, node.lineno)
+                return Fact(
+                    "quant.modelopt_fp4.auto_gemm",
+                    {arch: WEIGHT_ONLY.get(name or "", name) for arch, name in chosen.items()},
+                    FP4_UTILS,
+                    node.lineno,
+                )
     return None
 
 
@@ -138,17 +158,22 @@ def _holds(tree: Tree, test: ast.expr, arch: int) -> bool | None:
     return None if majors is None else arch // 10 in majors
 
 
-COMPARISONS: dict[type, Callable[[object, object], bool]] = {
-    ast.Gt: lambda a, b: a > b, ast.GtE: lambda a, b: a >= b, ast.Lt: lambda a, b: a < b,  # type: ignore[operator]
-    ast.LtE: lambda a, b: a <= b, ast.Eq: lambda a, b: a == b,  # type: ignore[operator]
+COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Eq: lambda a, b: a == b,
 }
 
 
 def _in_bounds(test: ast.Compare, capability: tuple[int, int]) -> bool | None:
     """A chained comparison of the device capability with literal tuples."""
     try:
-        values = [capability if isinstance(part, ast.Call) else ast.literal_eval(part)
-                  for part in (test.left, *test.comparators)]
+        values = [
+            capability if isinstance(part, ast.Call) else ast.literal_eval(part)
+            for part in (test.left, *test.comparators)
+        ]
     except ValueError:
         return None
     return all(COMPARISONS[type(op)](values[i], values[i + 1]) for i, op in enumerate(test.ops))

@@ -43,7 +43,10 @@ RESOLUTION = (CACHE_HOOK, ATTENTION_HOOK, OVERRIDES, SERVER_ARGS, RUNNER)
 """Where checks and silent changes of the server's arguments have lived, newest place first."""
 
 POOL_NAMES = {
-    "self.dtype": "dtype", "num_tokens": "n", "k_size_GB": "k", "v_size_GB": "v",
+    "self.dtype": "dtype",
+    "num_tokens": "n",
+    "k_size_GB": "k",
+    "v_size_GB": "v",
     "cache_name": "label",
 }
 
@@ -77,8 +80,9 @@ def argument(tree: Tree, name: str) -> tuple[str, int, dict[str, ast.expr]] | No
             if isinstance(node, ast.Call) and node.args and _is_flag(node.args[0], flag):
                 return path, node.args[0].lineno, {k.arg: k.value for k in node.keywords if k.arg}
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
-                keywords = [k for call in ast.walk(node.annotation) if isinstance(call, ast.Call)
-                            for k in call.keywords]
+                keywords = [
+                    k for call in ast.walk(node.annotation) if isinstance(call, ast.Call) for k in call.keywords
+                ]
                 if keywords:
                     return path, node.lineno, {k.arg: k.value for k in keywords if k.arg}
     return None
@@ -90,6 +94,7 @@ def _is_flag(node: ast.expr, flag: str) -> bool:
 
 def choices(name: str) -> Finder:
     """A finder for the values that an argument admits."""
+
     def find(tree: Tree) -> Found | None:
         declared = argument(tree, name)
         if declared is None or "choices" not in declared[2]:
@@ -98,14 +103,17 @@ def choices(name: str) -> Finder:
         node = keywords["choices"]
         value = constants(tree).get(node.id) if isinstance(node, ast.Name) else ast.literal_eval(node)
         return (list(value), path, line) if value is not None else None
+
     return find
 
 
 def declared(name: str, value: Any) -> Finder:
     """A finder for the mere presence of an argument."""
+
     def find(tree: Tree) -> Found | None:
         found = argument(tree, name)
         return (value, found[0], found[1]) if found else None
+
     return find
 
 
@@ -209,7 +217,8 @@ def _mha_architectures(tree: Tree) -> Found | None:
     place = None
     for stage in ("prefill", "decode"):
         hit = message(tree, RESOLUTION, rf"^TRTLLM MHA backend for {stage} (is only supported|requires)") or message(
-            tree, RESOLUTION, r"^TRTLLM MHA backend is only supported")
+            tree, RESOLUTION, r"^TRTLLM MHA backend is only supported"
+        )
         if hit is None:
             return None
         stages[stage] = [f"sm{major}" for major in _probed(tree, hit[0], hit[1])]
@@ -219,8 +228,11 @@ def _mha_architectures(tree: Tree) -> Found | None:
 
 def _probed(tree: Tree, path: str, line: int) -> list[int]:
     """The `is_smNN` probes in the condition of the `if` whose raise holds this line."""
-    tests = [node for node in ast.walk(tree.module_at(path).tree) if isinstance(node, ast.If)
-             and node.body and node.body[0].lineno <= line <= (node.body[0].end_lineno or 0)]
+    tests = [
+        node
+        for node in ast.walk(tree.module_at(path).tree)
+        if isinstance(node, ast.If) and node.body and node.body[0].lineno <= line <= (node.body[0].end_lineno or 0)
+    ]
     test = ast.unparse(max(tests, key=lambda node: node.lineno).test)
     return sorted({int(number) for number in re.findall(r"is_sm(\d+)", test)})
 
@@ -252,8 +264,11 @@ def _recipe_log(tree: Tree) -> Found | None:
     hit = message(tree, (CACHE_DTYPE, RUNNER), r"KV Cache might lead to an? accuracy drop")
     if hit is None or "%s" not in hit[2]:
         return (hit[2], hit[0], hit[1]) if hit else None
-    branches = [values for line, values in memberships(
-        tree.module_at(hit[0]).tree, "server_args_kv_cache_dtype", ast.In) if line < hit[1]]
+    branches = [
+        values
+        for line, values in memberships(tree.module_at(hit[0]).tree, "server_args_kv_cache_dtype", ast.In)
+        if line < hit[1]
+    ]
     names = "|".join(value.upper() for value in branches[-1])
     return hit[2].replace("%s", f"{{{names}}}"), hit[0], hit[1]
 
@@ -262,14 +277,17 @@ def _message_text(paths: tuple[str, ...], pattern: str) -> Finder:
     def find(tree: Tree) -> Found | None:
         hit = message(tree, paths, pattern)
         return (hit[2], hit[0], hit[1]) if hit else None
+
     return find
 
 
 def _said(paths: tuple[str, ...], pattern: str, value: Any) -> Finder:
     """A finder for a sentence about a guard or a silent change, placed at its message."""
+
     def find(tree: Tree) -> Found | None:
         hit = message(tree, paths, pattern)
         return (value, hit[0], hit[1]) if hit else None
+
     return find
 
 
@@ -352,14 +370,26 @@ FAMILIES: tuple[tuple[str, Finder], ...] = (
     ("attention_backend.choices", choices("attention_backend")),
     ("quantization.choices", choices("quantization")),
     ("kv_cache_dtype.fp4_e2m1", _deprecated_fp4),
-    ("kv_cache_dtype.fp4_e2m1.without_torch_float4",
-     _said((RUNNER,), r"falls back to 'auto' because this torch version does not support",
-           "silently replaced by model dtype, warning only")),
-    ("kv_cache_dtype.fp4.without_torch_float4",
-     _said((CACHE_DTYPE,), r"requires torch\.float4_e2m1fn_x2 support", "raises ValueError when resolved")),
-    ("kv_cache_dtype.auto",
-     says((CACHE_DTYPE, RUNNER), r'kv_cache_quant_algo\.upper\(\) == "FP8"',
-          "only an FP8 KV algorithm in the checkpoint changes auto; an NVFP4 KV checkpoint stays at model dtype")),
+    (
+        "kv_cache_dtype.fp4_e2m1.without_torch_float4",
+        _said(
+            (RUNNER,),
+            r"falls back to 'auto' because this torch version does not support",
+            "silently replaced by model dtype, warning only",
+        ),
+    ),
+    (
+        "kv_cache_dtype.fp4.without_torch_float4",
+        _said((CACHE_DTYPE,), r"requires torch\.float4_e2m1fn_x2 support", "raises ValueError when resolved"),
+    ),
+    (
+        "kv_cache_dtype.auto",
+        says(
+            (CACHE_DTYPE, RUNNER),
+            r'kv_cache_quant_algo\.upper\(\) == "FP8"',
+            "only an FP8 KV algorithm in the checkpoint changes auto; an NVFP4 KV checkpoint stays at model dtype",
+        ),
+    ),
     ("kv_cache_dtype.nvfp4.sm", _nvfp4_families),
     ("kv_cache_dtype.mxfp8.sm", _mxfp8_majors),
     ("kv_fp4.format.fp4_e2m1", _exponent_scaled_format),
@@ -373,21 +403,34 @@ FAMILIES: tuple[tuple[str, Finder], ...] = (
     ("kv_fp4.pool_classes.first_version", _fp4_pool),
     ("nvfp4.prefill_backends", _prefill_workspace),
     ("nvfp4.native_prefill_backends", assigned((FP4_METHODS,), "_NVFP4_KV_PREFILL_BACKENDS")),
-    ("nvfp4.mha.trtllm_mha_prefill",
-     _said((TRTLLM_MHA,), r"native FP4 KV cache supports decode only", "fails at forward time, RuntimeError")),
-    ("nvfp4.native.head_dim",
-     _said((FP4_METHODS,), r"Native NVFP4 requires head_dim divisible by 64", "multiple of 64")),
-    ("nvfp4.native.page_size",
-     _said((FP4_METHODS,), r"Native NVFP4 requires page_size divisible by 4", "multiple of 4")),
+    (
+        "nvfp4.mha.trtllm_mha_prefill",
+        _said((TRTLLM_MHA,), r"native FP4 KV cache supports decode only", "fails at forward time, RuntimeError"),
+    ),
+    (
+        "nvfp4.native.head_dim",
+        _said((FP4_METHODS,), r"Native NVFP4 requires head_dim divisible by 64", "multiple of 64"),
+    ),
+    (
+        "nvfp4.native.page_size",
+        _said((FP4_METHODS,), r"Native NVFP4 requires page_size divisible by 4", "multiple of 4"),
+    ),
     ("trtllm_mla.kv_dtypes", _mla_dtypes),
     ("trtllm_mha.page_size", _mha_page_sizes),
     ("trtllm_mha.sm", _mha_architectures),
-    ("trtllm_mha.prefill.sm120.fp8_e4m3",
-     _said(RESOLUTION, r"TRTLLM FMHAv2 prefill on SM120 does not support fp8_e4m3", "refused, ValueError")),
+    (
+        "trtllm_mha.prefill.sm120.fp8_e4m3",
+        _said(RESOLUTION, r"TRTLLM FMHAv2 prefill on SM120 does not support fp8_e4m3", "refused, ValueError"),
+    ),
     ("fa3.sm", _fa3_range),
-    ("fa3.fp8_e5m2",
-     _said(RESOLUTION, r"FlashAttention3 only supports fp8_e4m3 if using FP8",
-           "attention backend silently set to triton, warning only")),
+    (
+        "fa3.fp8_e5m2",
+        _said(
+            RESOLUTION,
+            r"FlashAttention3 only supports fp8_e4m3 if using FP8",
+            "attention backend silently set to triton, warning only",
+        ),
+    ),
     ("mla_fp4_pool.format", _mla_pool_format),
     ("log.kv_dtype", _dtype_log),
     ("log.pool", _pool_log),

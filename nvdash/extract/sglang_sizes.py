@@ -17,7 +17,10 @@ from nvdash.extract.source import Tree
 LAYERS, KV_HEADS, HEAD_DIM = 80, 8, 128
 SIZING_FILES = (CONFIGURATOR, RUNNER_CACHE, RUNNER)
 ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
 }
 
 
@@ -81,9 +84,19 @@ def _method(owner: ast.ClassDef, name: str) -> ast.FunctionDef | None:
 
 def geometry(element_bytes: int, **known: Any) -> dict[str, Any]:
     """The numbers of an 80-layer GQA model with 8 KV heads of 128 on one rank."""
-    return {"get_num_kv_heads": KV_HEADS, "head_dim": HEAD_DIM, "v_head_dim": HEAD_DIM, "num_layers": LAYERS,
-            "effective_num_layers": LAYERS, "kv_size": element_bytes, "_element_size": element_bytes,
-            "element_size": 1, "head_num": KV_HEADS, "SCALE_BLOCK_SIZE": 16, **known}
+    return {
+        "get_num_kv_heads": KV_HEADS,
+        "head_dim": HEAD_DIM,
+        "v_head_dim": HEAD_DIM,
+        "num_layers": LAYERS,
+        "effective_num_layers": LAYERS,
+        "kv_size": element_bytes,
+        "_element_size": element_bytes,
+        "element_size": 1,
+        "head_num": KV_HEADS,
+        "SCALE_BLOCK_SIZE": 16,
+        **known,
+    }
 
 
 def read(tree: Tree, words: tuple[str, ...]) -> list[Fact]:
@@ -116,8 +129,12 @@ def _fp4_branches(node: ast.AST) -> Iterator[tuple[list[ast.stmt], ast.If]]:
     for body in _bodies(node):
         for position, item in enumerate(body):
             before = _text(body[:position])
-            if isinstance(item, ast.If) and "is_float4_e2m1fn_x2" in ast.unparse(item.test) \
-                    and "head_dim" in before and "kv_lora" not in before:
+            if (
+                isinstance(item, ast.If)
+                and "is_float4_e2m1fn_x2" in ast.unparse(item.test)
+                and "head_dim" in before
+                and "kv_lora" not in before
+            ):
                 yield body[:position], item
 
 
@@ -181,8 +198,12 @@ def _assignments(body: list[ast.stmt]) -> Iterator[ast.Assign]:
 
 def _scale_term(branch: ast.If) -> ast.stmt | ast.expr:
     """The term that adds the block scales."""
-    terms = [n for item in branch.body for n in in_order(item, ast.BinOp)
-             if isinstance(n.op, ast.FloorDiv) and "scale_block" in ast.unparse(n.right)]
+    terms = [
+        n
+        for item in branch.body
+        for n in in_order(item, ast.BinOp)
+        if isinstance(n.op, ast.FloorDiv) and "scale_block" in ast.unparse(n.right)
+    ]
     return terms[-1] if terms else branch
 
 
@@ -204,9 +225,13 @@ def _of_methods(tree: Tree, words: tuple[str, ...]) -> Iterator[Fact]:
         function = _method(owner, "compute_cell_size") if isinstance(owner, ast.ClassDef) else None
         if word not in words or function is None or not isinstance(owner, ast.ClassDef):
             continue
-        known = geometry(1, needs_dequant_workspace=given["dequant"], has_native_fp4_access=True,
-                         use_trtllm_gen_native_scale_layout=given["native_layout"],
-                         dequant_workspace_dtype="fp8_e4m3" if given["dequant"] else None)
+        known = geometry(
+            1,
+            needs_dequant_workspace=given["dequant"],
+            has_native_fp4_access=True,
+            use_trtllm_gen_native_scale_layout=given["native_layout"],
+            dequant_workspace_dtype="fp8_e4m3" if given["dequant"] else None,
+        )
         formula = Formula(known, owner)
         try:
             names = formula.run(function.body[:-1], dict(known))

@@ -15,8 +15,18 @@ from nvdash.extract.statements import Atom, Reading, frozen
 
 BACKENDS = {
     False: ("triton", "torch_native", "flex_attention", "flashinfer", "fa3", "fa4", "trtllm_mha"),
-    True: ("triton", "flashinfer", "fa3", "fa4", "flashmla", "cutlass_mla", "trtllm_mla", "tokenspeed_mla",
-           "cutedsl_mla", "trtllm_mha"),
+    True: (
+        "triton",
+        "flashinfer",
+        "fa3",
+        "fa4",
+        "flashmla",
+        "cutlass_mla",
+        "trtllm_mla",
+        "tokenspeed_mla",
+        "cutedsl_mla",
+        "trtllm_mha",
+    ),
 }
 """Attention backends for NVIDIA GPUs that a user may name for a plain and for an MLA model, whatever the model is."""
 FP4_WORDS = ("nvfp4", "fp4_mx_block16", "fp4_e2m1")
@@ -38,8 +48,9 @@ class Statements:
         words = choices("kv_cache_dtype")(tree)
         self.words: list[str] = list(words[0]) if words else []
         listed = self.facts.get("attention_backend.choices")
-        self.backends = {mla: [b for b in names if listed is None or b in listed.value]
-                         for mla, names in BACKENDS.items()}
+        self.backends = {
+            mla: [b for b in names if listed is None or b in listed.value] for mla, names in BACKENDS.items()
+        }
 
     def read(self) -> None:
         """Every atom of the release."""
@@ -50,32 +61,52 @@ class Statements:
             for word in self.words:
                 self._dtype(word, mla)
 
-    def add(self, said: Mapping[str, Any], when: Mapping[str, Any], arch: str | None, word: str | None, place: Place,
-            kind: str = "support") -> None:
+    def add(
+        self,
+        said: Mapping[str, Any],
+        when: Mapping[str, Any],
+        arch: str | None,
+        word: str | None,
+        place: Place,
+        kind: str = "support",
+    ) -> None:
         """Note one atom under the assumptions of every evaluation here."""
         if when.get("mla"):
             when = {**when, "sparse": False}
         file = {"quant": "weights", "priority": "defaults", "resolve": "defaults"}.get(kind, "attention")
-        self.reading.add(Atom(file, kind, frozen(said), frozen(limits(when)), arch, word), place,
-                         frozenset({"cuda_platform", "no_model_override", "flashinfer_importable"}))
+        self.reading.add(
+            Atom(file, kind, frozen(said), frozen(limits(when)), arch, word),
+            place,
+            frozenset({"cuda_platform", "no_model_override", "flashinfer_importable"}),
+        )
 
     def place(self, name: str) -> Place:
         """Where a fact stands; a release in which it moved is named, so that its new place can be mapped."""
         if name not in self.facts:
-            raise ExtractError(f"sglang {self.reading.release}", f"a place for {name}", "none of the known ones has it",
-                               "map it in nvdash/extract/sglang_facts.py")
+            raise ExtractError(
+                f"sglang {self.reading.release}",
+                f"a place for {name}",
+                "none of the known ones has it",
+                "map it in nvdash/extract/sglang_facts.py",
+            )
         return self.facts[name].path, self.facts[name].line or 0
 
     def _flags(self) -> None:
         """Words that a flag does not know, and the one that it knows and refuses."""
         words = self.facts.get("kv_cache_dtype.choices")
         if words:
-            self._refuse("--kv-cache-dtype does not know this value", {"kv_cache_dtype": {"not": words.value}},
-                         self.place(words.fact))
+            self._refuse(
+                "--kv-cache-dtype does not know this value",
+                {"kv_cache_dtype": {"not": words.value}},
+                self.place(words.fact),
+            )
         listed = self.facts.get("attention_backend.choices")
         if listed:
-            self._refuse("--attention-backend does not know this value", {"backend": {"not": listed.value}},
-                         self.place(listed.fact))
+            self._refuse(
+                "--attention-backend does not know this value",
+                {"backend": {"not": listed.value}},
+                self.place(listed.fact),
+            )
 
     def _refuse(self, reason: str, when: Mapping[str, Any], place: Place, word: str | None = None) -> None:
         self.add({"verdict": "refused", "layer": "config", "reason": reason}, when, None, word, place)
@@ -86,16 +117,29 @@ class Statements:
         if rule is None:
             return
         place = self.place(rule.fact)
-        for scheme, becomes, silent in (("fp8", "fp8_e4m3", None), ("none", "model_dtype", None),
-                                        ("nvfp4", "model_dtype", True)):
+        for scheme, becomes, silent in (
+            ("fp8", "fp8_e4m3", None),
+            ("none", "model_dtype", None),
+            ("nvfp4", "model_dtype", True),
+        ):
             reason = "only an FP8 cache in the checkpoint changes auto" if silent else None
-            self.add({"becomes": becomes, "silent": silent, "reason": reason},
-                     {"checkpoint_kv": scheme}, None, "auto", place, "resolve")
+            self.add(
+                {"becomes": becomes, "silent": silent, "reason": reason},
+                {"checkpoint_kv": scheme},
+                None,
+                "auto",
+                place,
+                "resolve",
+            )
 
     def _dtype(self, word: str, mla: bool) -> None:
         if word == "fp4_e2m1" and "kv_cache_dtype.fp4_e2m1" in self.facts:
-            self._refuse("--kv-cache-dtype=fp4_e2m1 is deprecated: raised when resolved", {"mla": mla},
-                         self.place("kv_cache_dtype.fp4_e2m1"), word)
+            self._refuse(
+                "--kv-cache-dtype=fp4_e2m1 is deprecated: raised when resolved",
+                {"mla": mla},
+                self.place("kv_cache_dtype.fp4_e2m1"),
+                word,
+            )
         elif word in FP4_WORDS and "kv_fp4.pool_classes.first_version" not in self.facts:
             self._phantom(word, mla)
         else:
@@ -108,18 +152,27 @@ class Statements:
 
     def _phantom(self, word: str, mla: bool) -> None:
         """The flag exists before any pool can store it."""
-        said = {"verdict": "trap", "layer": "silent",
-                "reason": "the flag is accepted, and no pool class of the release stores FP4"}
+        said = {
+            "verdict": "trap",
+            "layer": "silent",
+            "reason": "the flag is accepted, and no pool class of the release stores FP4",
+        }
         self.add(said, {"mla": mla}, None, word, self.place("kv_cache_dtype.choices"))
 
     # Defaults
 
     def _defaults(self, mla: bool) -> None:
         """The backends when none is named; a cache dtype that changes them has rules of its own."""
-        asked = {(arch, word): self.configuration.ask(Question(arch, word, mla))
-                 for arch in ARCHITECTURES for word in dict.fromkeys(["auto", *self.words])}
-        own = [word for word in self.words
-               if any(not _same(asked[arch, word], asked[arch, "auto"]) for arch in ARCHITECTURES)]
+        asked = {
+            (arch, word): self.configuration.ask(Question(arch, word, mla))
+            for arch in ARCHITECTURES
+            for word in dict.fromkeys(["auto", *self.words])
+        }
+        own = [
+            word
+            for word in self.words
+            if any(not _same(asked[arch, word], asked[arch, "auto"]) for arch in ARCHITECTURES)
+        ]
         others: dict[str, Any] = {"kv_cache_dtype": {"not": own}} if own else {}
         place = self.place(f"default_backend.{'mla' if mla else 'mha'}")
         for arch in ARCHITECTURES:
@@ -154,8 +207,10 @@ class Statements:
     def _refused_sides(self, arch: str, word: str, mla: bool, backend: str, both: Outcome) -> None:
         """Which of prefill and decode is refused, by pairing the backend with the default on the other side."""
         other = self.configuration.ask(Question(arch, word, mla)).prefill or "triton"
-        sides = {"prefill": self.configuration.ask(Question(arch, word, mla, None, backend, other)),
-                 "decode": self.configuration.ask(Question(arch, word, mla, None, other, backend))}
+        sides = {
+            "prefill": self.configuration.ask(Question(arch, word, mla, None, backend, other)),
+            "decode": self.configuration.ask(Question(arch, word, mla, None, other, backend)),
+        }
         open_sides = [s for s, o in sides.items() if o.accepted and other != backend]
         when = {"backend": backend, "mla": mla}
         for stage in ("prefill", "decode"):
@@ -170,31 +225,45 @@ class Statements:
     def _refused(self, outcome: Outcome, when: Mapping[str, Any], arch: str, word: str, stage: Any = None) -> None:
         if outcome.refusal is not None:
             refusal = outcome.refusal
-            said = {"stage": stage, "verdict": "refused" if refusal.layer == "config" else "trap",
-                    "layer": refusal.layer, "reason": refusal.message}
+            said = {
+                "stage": stage,
+                "verdict": "refused" if refusal.layer == "config" else "trap",
+                "layer": refusal.layer,
+                "reason": refusal.message,
+            }
             self.add(said, when, arch, word, (refusal.path, refusal.line))
 
-    def _expected(self, when: Mapping[str, Any], arch: str, word: str, backend: str, stage: Iterable[str],
-                  **more: Any) -> None:
+    def _expected(
+        self, when: Mapping[str, Any], arch: str, word: str, backend: str, stage: Iterable[str], **more: Any
+    ) -> None:
         stages = list(stage)
         if arch not in BUILT_FOR.get(backend, ARCHITECTURES):
-            unread = {"verdict": "unknown", "reason": f"no check of the source stops {backend} here; which GPUs its "
-                      "kernel package is built for was not read"}
+            unread = {
+                "verdict": "unknown",
+                "reason": f"no check of the source stops {backend} here; which GPUs its "
+                "kernel package is built for was not read",
+            }
             self.add(unread, when, arch, word, self._creation(backend))
             return
         for part in stages if backend in FLASHINFER_PATHS else [None]:
             whole = None if tuple(stages) == STAGES else stages
             said: dict[str, Any] = {
-                "stage": [part] if part else whole, "verdict": "expected",
-                "requires_flashinfer": flashinfer_path(backend, arch, part, bool(when.get("mla"))), **more}
+                "stage": [part] if part else whole,
+                "verdict": "expected",
+                "requires_flashinfer": flashinfer_path(backend, arch, part, bool(when.get("mla"))),
+                **more,
+            }
             self.add(said, when, arch, word, self._creation(backend))
 
     def _rerouted(self, outcome: Outcome, when: Mapping[str, Any], arch: str, word: str) -> None:
         """The arguments name one backend and another one runs."""
         fact = self.facts.get("fa3.fp8_e5m2")
         place = self.place(fact.fact) if fact and word == "fp8_e5m2" else self._creation(str(when["backend"]))
-        said = {"verdict": "trap", "layer": "silent",
-                "reason": f"the backend is silently changed: prefill runs {outcome.prefill}, decode {outcome.decode}"}
+        said = {
+            "verdict": "trap",
+            "layer": "silent",
+            "reason": f"the backend is silently changed: prefill runs {outcome.prefill}, decode {outcome.decode}",
+        }
         self.add(said, when, arch, word, place)
 
     def _creation(self, backend: str) -> Place:
@@ -224,8 +293,12 @@ class Statements:
                 when = {"prefill_backend": prefills, "decode_backend": decodes, "mla": mla}
                 self._refused(Outcome(refusal), when, arch, word)
         if mla and word == "nvfp4" and sides["decode"]:
-            said = {"verdict": "trap", "layer": "silent", "kv_format": "fp4_mx_block16",
-                    "reason": "the MLA pool stores block-16 exponent-scale codes, whatever the flag says"}
+            said = {
+                "verdict": "trap",
+                "layer": "silent",
+                "kv_format": "fp4_mx_block16",
+                "reason": "the MLA pool stores block-16 exponent-scale codes, whatever the flag says",
+            }
             self.add(said, {"mla": True}, arch, word, self.place("mla_fp4_pool.format"))
             return
         for stage, backends in sides.items():
@@ -242,26 +315,54 @@ class Statements:
                 reason = f"{stage} runs {runs} with this cache, whatever backend is named"
                 self._fp4_side(stage, str(runs), when, arch, word, mla, reason)
 
-    def _fp4_side(self, stage: str, backend: str, when: Mapping[str, Any], arch: str, word: str, mla: bool,
-                  reason: str | None = None) -> None:
+    def _fp4_side(
+        self,
+        stage: str,
+        backend: str,
+        when: Mapping[str, Any],
+        arch: str,
+        word: str,
+        mla: bool,
+        reason: str | None = None,
+    ) -> None:
         """How one phase reads the FP4 cache, where the release declares that it does."""
-        if word == "nvfp4" and (stage, backend) == ("prefill", "trtllm_mha") and \
-                "nvfp4.mha.trtllm_mha_prefill" in self.facts:
-            late = {"stage": [stage], "verdict": "trap", "layer": "forward",
-                    "reason": "native FP4 cache serves decode only: the first prefill raises RuntimeError"}
+        if (
+            word == "nvfp4"
+            and (stage, backend) == ("prefill", "trtllm_mha")
+            and "nvfp4.mha.trtllm_mha_prefill" in self.facts
+        ):
+            late = {
+                "stage": [stage],
+                "verdict": "trap",
+                "layer": "forward",
+                "reason": "native FP4 cache serves decode only: the first prefill raises RuntimeError",
+            }
             self.add(late, when, arch, word, self.place("nvfp4.mha.trtllm_mha_prefill"))
             return
         reads = dict(self._access(stage, word, mla, arch)).get(backend)
         if reads is None:
-            open_ = {"stage": [stage], "verdict": "unknown",
-                     "reason": f"the arguments are accepted, but no access rule says that {backend} reads this cache"}
+            open_ = {
+                "stage": [stage],
+                "verdict": "unknown",
+                "reason": f"the arguments are accepted, but no access rule says that {backend} reads this cache",
+            }
             self.add(open_, when, arch, word, self._read_place(word, mla))
             return
         limited = reads.get("path") == "native" and "nvfp4.native.head_dim" in self.facts and arch in SM100
-        said: dict[str, Any] = {"stage": [stage], "verdict": "expected", "reason": reason, **reads,
-                                "requires_flashinfer": flashinfer_path(backend, arch, stage, mla)}
-        self.add(said, {**when, "head_size": {"multiple_of": 64} if limited else None}, arch, word,
-                 self._read_place(word, mla))
+        said: dict[str, Any] = {
+            "stage": [stage],
+            "verdict": "expected",
+            "reason": reason,
+            **reads,
+            "requires_flashinfer": flashinfer_path(backend, arch, stage, mla),
+        }
+        self.add(
+            said,
+            {**when, "head_size": {"multiple_of": 64} if limited else None},
+            arch,
+            word,
+            self._read_place(word, mla),
+        )
 
     def _access(self, stage: str, word: str, mla: bool, arch: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Backends that read the cache in this phase, and how."""
@@ -272,8 +373,10 @@ class Statements:
             for backend in self._listed("nvfp4.native_prefill_backends") if stage == "prefill" else ("trtllm_mha",):
                 yield backend, {**(FP8_QUERY if arch in SM100 else WIDENED), "path": "native"}
             return
-        for name in (f"kv4.{'mla' if mla else 'mha'}.same_backend_choices",
-                     f"kv4.{'mla' if mla else 'mha'}.fa4_prefill_decode_choices"):
+        for name in (
+            f"kv4.{'mla' if mla else 'mha'}.same_backend_choices",
+            f"kv4.{'mla' if mla else 'mha'}.fa4_prefill_decode_choices",
+        ):
             for backend in self._listed(name):
                 yield backend, {"kernel": "dequant", "path": "plain_dequant", "warning": PLAIN_READ}
         if stage == "prefill" and "kv4.mha.fa4_prefill_decode_choices" in self.facts:
@@ -325,5 +428,7 @@ def rectangles(pairs: set[tuple[str, str]], names: list[str]) -> Iterator[tuple[
     for decode in sorted(by_decode):
         together.setdefault(by_decode[decode], []).append(decode)
     for prefills, decodes in together.items():
-        yield (None if len(prefills) == len(names) else sorted(prefills),
-               None if len(decodes) == len(names) else decodes)
+        yield (
+            None if len(prefills) == len(names) else sorted(prefills),
+            None if len(decodes) == len(names) else decodes,
+        )

@@ -16,8 +16,11 @@ SCHEMES = {"compressed_tensors.w4a16_nvfp4": "W4A16", "compressed_tensors.w4a4_n
 
 def read(facts: Iterable[Fact], reading: Reading) -> None:
     """The atoms of the weights stage."""
-    known = {fact.fact.removeprefix("quant.").removesuffix(".min_capability"): fact for fact in facts
-             if fact.fact.startswith("quant.") and fact.fact.endswith(".min_capability")}
+    known = {
+        fact.fact.removeprefix("quant.").removesuffix(".min_capability"): fact
+        for fact in facts
+        if fact.fact.startswith("quant.") and fact.fact.endswith(".min_capability")
+    }
     gemm = next((fact for fact in facts if fact.fact == "quant.modelopt_fp4.auto_gemm"), None)
     for method, fact in known.items():
         for when in _subjects(method, known):
@@ -37,8 +40,11 @@ def _one(fact: Fact, method: str, when: Mapping[str, Any], arch: str, gemm: Fact
     number = int(arch.removeprefix("sm"))
     place = (fact.path, fact.line or 0)
     if number < fact.value:
-        said: dict[str, Any] = {"verdict": "refused", "layer": "config",
-                                "reason": f"{method} needs compute capability {fact.value}"}
+        said: dict[str, Any] = {
+            "verdict": "refused",
+            "layer": "config",
+            "reason": f"{method} needs compute capability {fact.value}",
+        }
     else:
         said = {"verdict": "expected", **(_fp4_gemm(number, gemm) if when.get("weights") == "nvfp4" else {})}
     reading.add(Atom("weights", "quant", frozen(said), frozen(when), arch), place, frozenset({"cuda_platform"}))
@@ -62,9 +68,16 @@ def _compressed_tensors(known: Mapping[str, Fact], reading: Reading) -> None:
         if wide is None or number >= wide.value:
             continue
         open_scheme = narrow is not None and number >= narrow.value
-        said = {"verdict": "conditional" if open_scheme else "refused", "layer": None if open_scheme else "config",
-                "reason": "a W4A16 checkpoint runs weight-only, a W4A4 checkpoint is refused below SM100"
-                if open_scheme else f"compressed-tensors W4A4 NVFP4 needs compute capability {wide.value}"}
+        said = {
+            "verdict": "conditional" if open_scheme else "refused",
+            "layer": None if open_scheme else "config",
+            "reason": "a W4A16 checkpoint runs weight-only, a W4A4 checkpoint is refused below SM100"
+            if open_scheme
+            else f"compressed-tensors W4A4 NVFP4 needs compute capability {wide.value}",
+        }
         when = {"weights": "nvfp4", "method": "compressed-tensors"}
-        reading.add(Atom("weights", "quant", frozen(said), frozen(when), arch), (wide.path, wide.line or 0),
-                    frozenset({"cuda_platform"}))
+        reading.add(
+            Atom("weights", "quant", frozen(said), frozen(when), arch),
+            (wide.path, wide.line or 0),
+            frozenset({"cuda_platform"}),
+        )

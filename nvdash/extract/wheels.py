@@ -39,8 +39,11 @@ def unpack(wheel: Path, folder: Path) -> None:
     """The sources of a wheel and its METADATA, which is put on top; names that leave the folder are refused."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            chosen = [item for item in archive.infolist() if item.filename.endswith(KEPT)
-                      and not any(part in item.filename for part in LEFT_OUT)]
+            chosen = [
+                item
+                for item in archive.infolist()
+                if item.filename.endswith(KEPT) and not any(part in item.filename for part in LEFT_OUT)
+            ]
             if sum(item.file_size for item in chosen) > MAX_UNPACKED_BYTES:
                 raise ExtractError(wheel.name, f"at most {MAX_UNPACKED_BYTES:,} bytes of sources", "more")
             for item in chosen:
@@ -66,15 +69,28 @@ def built_on(path: Path) -> str | None:
 def _only_wheel(folder: Path) -> Path:
     found = sorted(folder.glob("*.whl"))
     if not found:
-        raise ExtractError(folder.name, "a wheel on the package index", "pip found none",
-                           "--source takes an unpacked tree")
+        raise ExtractError(
+            folder.name, "a wheel on the package index", "pip found none", "--source takes an unpacked tree"
+        )
     return found[0]
 
 
 def _download(distribution: str, release: str, work: Path) -> None:
     command = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-        "--only-binary", ":all:", "--python-version", "3.12", "--dest", str(work), f"{distribution}=={release}",
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--python-version",
+        "3.12",
+        "--dest",
+        str(work),
+        f"{distribution}=={release}",
     ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
@@ -82,5 +98,9 @@ def _download(distribution: str, release: str, work: Path) -> None:
         raise ExtractError(f"{distribution}=={release}", f"pip to answer within {TIMEOUT_S} s", "it did not") from exc
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        raise ExtractError(f"{distribution}=={release}", "a wheel on the package index",
-                           errors[-1] if errors else "pip failed", "--source takes an unpacked tree")
+        raise ExtractError(
+            f"{distribution}=={release}",
+            "a wheel on the package index",
+            errors[-1] if errors else "pip failed",
+            "--source takes an unpacked tree",
+        )

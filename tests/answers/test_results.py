@@ -285,8 +285,12 @@ def quality_files(folder, name, scores):
     mean = sum(scores) / len(scores)
     row = {"exact_match,strict-match": mean, "exact_match_stderr,strict-match": 0.3}
     results = {
-        "results": {"gsm8k": row}, "configs": {"gsm8k": {}}, "versions": {"gsm8k": 3.0}, "n-shot": {"gsm8k": 5},
-        "n-samples": {"gsm8k": {"original": 3, "effective": 3}}, "model_name": name,
+        "results": {"gsm8k": row},
+        "configs": {"gsm8k": {}},
+        "versions": {"gsm8k": 3.0},
+        "n-shot": {"gsm8k": 5},
+        "n-samples": {"gsm8k": {"original": 3, "effective": 3}},
+        "model_name": name,
         "higher_is_better": {"gsm8k": {"exact_match": True}},
     }
     folder.mkdir()

@@ -44,11 +44,16 @@ def test_a_present_append_stands_at_its_definition(tmp_path):
 
 
 def test_capabilities_are_the_decorators_literal(tmp_path):
-    said = facts(tmp_path, {"flashinfer/quantization/fp4_quantization.py": """
+    said = facts(
+        tmp_path,
+        {
+            "flashinfer/quantization/fp4_quantization.py": """
         @supported_compute_capability([100, 120])
         def _nvfp4_kv_quant_check(x):
             return True
-    """})
+    """
+        },
+    )
     assert said["nvfp4_kv_quantize.sm"] == ([100, 120], 2)
 
 
@@ -59,10 +64,13 @@ def test_xqa_guards_are_read_one_by_one(tmp_path):
     assert said["xqa.head_dim"] == ("16 to 256, multiple of 16", 1)
 
 
-@pytest.mark.parametrize(("text", "value"), [
-    ("_NVFP4_SPLIT_KV_BROKEN_ARCHS = ((12, 0), (12, 1))", ["12.0", "12.1"]),
-    ("def _nvfp4_kv_requires_disabled_split_kv(dtype): ...", "every SM"),
-])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("_NVFP4_SPLIT_KV_BROKEN_ARCHS = ((12, 0), (12, 1))", ["12.0", "12.1"]),
+        ("def _nvfp4_kv_requires_disabled_split_kv(dtype): ...", "every SM"),
+    ],
+)
 def test_split_kv_is_off_where_the_release_says(tmp_path, text, value):
     assert facts(tmp_path, {"flashinfer/prefill.py": text})["fa2.nvfp4_kv.split_kv_disabled_sm"] == (value, 1)
 
@@ -70,10 +78,17 @@ def test_split_kv_is_off_where_the_release_says(tmp_path, text, value):
 def test_xqa_reads_an_nvfp4_cache_on_sm120_and_refuses_it_on_sm90(tmp_path):
     tree_of(tmp_path, {"flashinfer/xqa.py": XQA, "flashinfer/jit/xqa.py": JIT}, "flashinfer")
     atoms = flashinfer.read_release(tmp_path, "1.0.0").atoms
-    said = {a.arch: dict(a.said)["verdict"] for a in atoms
-            if a.kv_cache_dtype == "nvfp4" and '"xqa"' in dict(a.when)["backend"]}
+    said = {
+        a.arch: dict(a.said)["verdict"]
+        for a in atoms
+        if a.kv_cache_dtype == "nvfp4" and '"xqa"' in dict(a.when)["backend"]
+    }
     assert (said["sm120"], said["sm121"], said["sm90"], said["sm80"]) == (
-        '"expected"', '"expected"', '"refused"', '"refused"')
+        '"expected"',
+        '"expected"',
+        '"refused"',
+        '"refused"',
+    )
 
 
 NAMES = [
@@ -89,7 +104,11 @@ NAMES = [
 def test_kernel_files_tell_types_sizes_and_phases():
     said = {fact.fact: fact.value for fact in flashinfer_cubin.read(NAMES)}
     assert said["trtllm_gen.paged.QE4m3_KvE2m1"] == {
-        "sm": ["100a", "103a"], "head_dims": [64, 128], "phases": ["context", "generation"], "output": ["E4m3"]}
+        "sm": ["100a", "103a"],
+        "head_dims": [64, 128],
+        "phases": ["context", "generation"],
+        "output": ["E4m3"],
+    }
     assert said["trtllm_gen.paged.head_dims.bf16_context"] == [256]
     assert said["trtllm_gen.paged.QE4m3_KvE4m3"] == {"phases": ["generation"], "head_dims": []}
 
@@ -102,7 +121,9 @@ def test_a_missing_head_size_is_a_kernel_trap():
     atoms = flashinfer_cubin.read_release(NAMES, "1.0.0").atoms
     traps = [a for a in atoms if dict(a.said)["verdict"] == '"trap"' and a.kv_cache_dtype == "nvfp4"]
     assert {(a.arch, dict(a.when)["head_size"]) for a in traps} == {
-        ("sm100", '{"not": [128]}'), ("sm103", '{"not": [64]}')}
+        ("sm100", '{"not": [128]}'),
+        ("sm103", '{"not": [64]}'),
+    }
 
 
 def test_a_truncated_wheel_is_named(tmp_path):

@@ -35,7 +35,8 @@ def test_a_new_release_continues_what_the_folder_already_says(tmp_path):
     rows = yaml.safe_load((out / "releases.yaml").read_text())
     assert [row["release"] for row in rows] == ["1.0.0", "1.1.0", "1.2.0"]
     assert {name: (out / "facts" / name).read_bytes() for name in ("1.0.0.yaml", "1.1.0.yaml")} == {
-        name: first[name] for name in ("1.0.0.yaml", "1.1.0.yaml")}
+        name: first[name] for name in ("1.0.0.yaml", "1.1.0.yaml")
+    }
 
 
 def test_reading_the_newest_release_again_changes_no_byte(tmp_path):
@@ -67,11 +68,14 @@ def wheel_of(folder, files):
 
 
 def test_a_wheel_is_unpacked_to_its_sources_with_the_metadata_on_top(tmp_path):
-    wheel = wheel_of(tmp_path, {"thing/a.py": "x = 1", "thing/a.so": "binary",
-                                "thing-1.0.dist-info/METADATA": "Version: 1.0"})
+    wheel = wheel_of(
+        tmp_path, {"thing/a.py": "x = 1", "thing/a.so": "binary", "thing-1.0.dist-info/METADATA": "Version: 1.0"}
+    )
     wheels.unpack(wheel, tmp_path / "out")
     assert sorted(p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*") if p.is_file()) == [
-        "METADATA", "thing/a.py"]
+        "METADATA",
+        "thing/a.py",
+    ]
     assert wheels.built_on(wheel) == "2026-03-04"
 
 

@@ -27,7 +27,9 @@ def test_cache_types_and_native_fp4_are_read_with_their_lines(tmp_path):
     assert said["cache_types"] == (["f16", "q4_0"], 2)
     assert said["weights.nvfp4.type_id"] == (40, 1)
     assert said["weights.nvfp4_mxfp4.native_fp4_mma"] == (
-        "only on devices with Blackwell MMA (compute 12.0 and up, below Rubin), else dequantised path", 1)
+        "only on devices with Blackwell MMA (compute 12.0 and up, below Rubin), else dequantised path",
+        1,
+    )
 
 
 def test_what_a_copy_does_not_have_is_left_out(tmp_path):

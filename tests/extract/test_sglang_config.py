@@ -36,7 +36,7 @@ HOOKS = {
     "sglang/srt/server_args.py": "class ServerArgs: ...",
     "sglang/srt/utils/common.py": COMMON,
     "sglang/srt/runtime_context.py": '_PLATFORM_PROBES = {"is_sm100": "is_sm100_supported"}',
-    "sglang/srt/arg_groups/fields/model.py": 'class M:\n    attention_backend: str = None\n',
+    "sglang/srt/arg_groups/fields/model.py": "class M:\n    attention_backend: str = None\n",
     "sglang/srt/arg_groups/pipeline.py": """
         def run_resolution_pipeline(server_args):
             from sglang.srt.arg_groups.attention_hook import handle_attention_backend_compatibility

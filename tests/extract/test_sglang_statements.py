@@ -77,14 +77,20 @@ def said_of(folder, files, arch, word, **when):
 def test_a_backend_that_only_decodes_is_refused_for_prefill_and_expected_for_decode(tmp_path):
     rows = said_of(tmp_path, FILES, "sm100", "fp8_e4m3", backend="trtllm_mha", mla=False)
     verdicts = {tuple(said["stage"]): (said["verdict"], said.get("layer")) for said, _ in rows}
-    assert verdicts == {("prefill",): ("refused", "config"), ("decode",): ("expected", None),
-                        ("kv_write",): ("expected", None)}
+    assert verdicts == {
+        ("prefill",): ("refused", "config"),
+        ("decode",): ("expected", None),
+        ("kv_write",): ("expected", None),
+    }
 
 
 def test_an_fp4_cache_is_read_through_a_workspace_in_prefill_and_natively_in_decode(tmp_path):
     rows = said_of(tmp_path, FILES, "sm100", "nvfp4", mla=False)
-    kernels = {(c["backend"], said["stage"][0]): said.get("kernel") for said, c in rows
-               if said["verdict"] == "expected" and "backend" in c}
+    kernels = {
+        (c["backend"], said["stage"][0]): said.get("kernel")
+        for said, c in rows
+        if said["verdict"] == "expected" and "backend" in c
+    }
     assert kernels[("flashinfer", "prefill")] == "dequant"
     assert kernels[("trtllm_mha", "decode")] == "native"
 
@@ -92,14 +98,16 @@ def test_an_fp4_cache_is_read_through_a_workspace_in_prefill_and_natively_in_dec
 def test_a_prefill_backend_without_an_access_rule_is_unknown_and_not_expected(tmp_path):
     rows = said_of(tmp_path, FILES, "sm100", "nvfp4", backend="triton", mla=False)
     assert [(said["stage"], said["verdict"]) for said, _ in rows if said["verdict"] == "unknown"] == [
-        (["prefill"], "unknown")]
+        (["prefill"], "unknown")
+    ]
 
 
 def test_pairs_that_a_check_refuses_name_both_backends(tmp_path):
     rows = said_of(tmp_path, FILES, "sm100", "nvfp4", mla=False)
     refused = [c for said, c in rows if said.get("reason") == "decode must be trtllm_mha"]
-    assert refused == [{"prefill_backend": ["flashinfer", "triton"], "decode_backend": ["flashinfer", "triton"],
-                        "mla": False}]
+    assert refused == [
+        {"prefill_backend": ["flashinfer", "triton"], "decode_backend": ["flashinfer", "triton"], "mla": False}
+    ]
 
 
 def test_an_architecture_that_is_refused_for_every_pair_is_said_once(tmp_path):
@@ -130,20 +138,31 @@ def test_pairs_are_covered_by_rectangles_and_a_whole_side_is_left_out():
     assert list(rectangles({("a", "a"), ("b", "b")}, names)) == [(["a"], ["a"]), (["b"], ["b"])]
 
 
-@pytest.mark.parametrize(("backend", "arch", "stage", "path"), [
-    ("trtllm_mha", "sm100", "prefill", "trtllm-gen"), ("trtllm_mha", "sm120", "decode", "xqa"),
-    ("trtllm_mha", "sm120", "prefill", True), ("flashinfer", "sm120", "prefill", "fa2"),
-    ("flashinfer", "sm90", "decode", True), ("triton", "sm120", "decode", None),
-])
+@pytest.mark.parametrize(
+    ("backend", "arch", "stage", "path"),
+    [
+        ("trtllm_mha", "sm100", "prefill", "trtllm-gen"),
+        ("trtllm_mha", "sm120", "decode", "xqa"),
+        ("trtllm_mha", "sm120", "prefill", True),
+        ("flashinfer", "sm120", "prefill", "fa2"),
+        ("flashinfer", "sm90", "decode", True),
+        ("triton", "sm120", "decode", None),
+    ],
+)
 def test_each_backend_names_the_flashinfer_path_behind_it(backend, arch, stage, path):
     assert flashinfer_path(backend, arch, stage, mla=False) == path
 
 
 def test_nvfp4_weights_run_weight_only_before_blackwell_and_natively_after():
-    facts = [Fact("quant.modelopt_fp4.min_capability", 80, "q.py", 5),
-             Fact("quant.modelopt_fp4.auto_gemm", {"sm80-sm90": "marlin (weight only)", "sm100": "flashinfer_cutedsl",
-                                                   "sm120": "flashinfer_cutlass"},
-                  "sglang/srt/layers/quantization/fp4_utils.py", 9)]
+    facts = [
+        Fact("quant.modelopt_fp4.min_capability", 80, "q.py", 5),
+        Fact(
+            "quant.modelopt_fp4.auto_gemm",
+            {"sm80-sm90": "marlin (weight only)", "sm100": "flashinfer_cutedsl", "sm120": "flashinfer_cutlass"},
+            "sglang/srt/layers/quantization/fp4_utils.py",
+            9,
+        ),
+    ]
     reading = Reading("1.0.0")
     read_weights(facts, reading)
     said = {atom.arch: {key: json.loads(value) for key, value in atom.said} for atom in reading.atoms}
