@@ -194,7 +194,8 @@ def support_tile(support: Answer) -> tuple[str, str, str]:
     """How many stages run, and the weakest of them."""
     good = [s for s in support["stages"].values() if s["verdict"] in ("validated", "expected", "conditional")]
     weakest = ", ".join(STAGES[k] for k, s in support["stages"].items() if s["verdict"] == support["verdict"])
-    return "Is it supported?", f"{len(good)} of 4 stages run", f"{VERDICTS[support['verdict']]}: {weakest}"
+    word = "ran" if support["verdict"] == "validated" else "should run"
+    return "Is it supported?", f"{len(good)} of 4 stages {word}", f"{VERDICTS[support['verdict']]}: {weakest}"
 
 
 def measured_tile(runs: Answer, reports: list[Answer]) -> tuple[str, str, str]:
