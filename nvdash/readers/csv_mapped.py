@@ -20,6 +20,7 @@ from nvdash.readers.results.common import measured_runs
 from nvdash.readers.source import FileRefused, Source, open_source
 
 FORMAT = "csv-mapped"
+MAX_RUNS = 20_000
 TO_FIELD_UNIT = {
     ("s", "ms"): 1000.0,
     ("us", "ms"): 1e-3,
@@ -116,7 +117,9 @@ def _rows(source: Source, mapping: Mapping[str, Mapped]) -> Iterator[dict[str, s
     header = [name.strip() for name in next(table, [])]
     _refuse_odd_mapping(source.name, header, mapping)
     places = {column: header.index(column) for column in mapping}
-    for row in filter(any, table):
+    for number, row in enumerate(filter(any, table), 1):
+        if number > MAX_RUNS:
+            raise FileRefused(source.name, f"at most {MAX_RUNS:,} rows, as each becomes a run", "found more")
         yield {column: row[place].strip() for column, place in places.items() if place < len(row)}
 
 

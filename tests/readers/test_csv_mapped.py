@@ -79,6 +79,13 @@ def test_a_column_that_is_not_there_is_named(table):
     assert "Token_Throughputs" in error.found and "Token_Throughput" in error.hint
 
 
+def test_a_table_of_more_rows_than_anybody_ran_is_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("ISL\n" + "1\n" * 20_001)
+    error = read_csv_mapped(path, {"ISL": Mapped("isl_target")}).error
+    assert error is not None and error.expected == "at most 20,000 rows, as each becomes a run"
+
+
 def test_a_negative_cell_refuses_the_table_and_stores_nothing(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(TABLE.replace("3544.9", "-1"))
