@@ -42,6 +42,7 @@ def test_the_json_export_is_the_answer_with_its_question(visitor):
 def test_find_since_when_in_the_grid_and_open_the_cell_from_its_link(visitor):
     visitor.open("/matrix")
     visitor.cell(row=8, column=NVFP4)
+    visitor.page.wait_for_url(re.compile("cell="))
     picked = re.search(r"cell=(sm\d+~\w+)", visitor.page.url)
     assert picked
     assert picked[1].endswith("~nvfp4")

@@ -95,11 +95,18 @@ class Visitor:
 
     def cell(self, row: int, column: int, columns: int = 6) -> None:
         """Click a cell of the support grid."""
-        box = self.main.locator(GRID).bounding_box()
-        assert box
-        wide = (box["width"] - INDEX_PX) / columns
-        self.page.mouse.click(box["x"] + INDEX_PX + wide * (column + 0.5), box["y"] + HEAD_PX + ROW_PX * (row + 0.5))
-        self.settle()
+        grid = self.main.locator(GRID)
+        grid.locator("canvas").first.wait_for(timeout=PATIENT_MS)
+        for _ in range(3):  # the canvas is there before it listens
+            box = grid.bounding_box()
+            assert box
+            wide = (box["width"] - INDEX_PX) / columns
+            self.page.mouse.click(
+                box["x"] + INDEX_PX + wide * (column + 0.5), box["y"] + HEAD_PX + ROW_PX * (row + 0.5)
+            )
+            self.settle()
+            if "cell=" in self.page.url:
+                return
 
     def upload(self, *files: tuple[str, bytes]) -> None:
         """Give files to the upload box."""
