@@ -8,7 +8,7 @@ from typing import Any
 from nvdash.errors import NvdashError, UsageError, did_you_mean
 from nvdash.readers.bundle import FileReading, Unrecognised
 from nvdash.readers.csv_mapped import FORMAT, Mapped, preview, read_csv_mapped, units_of
-from nvdash.readers.fields import FIELDS
+from nvdash.readers.fields import FIELDS, with_unit
 
 MAX_OFFERED = 60
 """Columns that a form offers; the command line maps any."""
@@ -70,7 +70,7 @@ def _cells(rows: Sequence[Sequence[str]], place: int) -> list[str]:
 def targets() -> dict[str, str]:
     """What a column can be mapped to: `FIELD:UNIT` (`FIELD` without a unit), and how a form calls it."""
     return {
-        f"{name}:{unit}" if unit else name: f"{field.label}, {unit}" if unit else field.label
+        f"{name}:{unit}" if unit else name: with_unit(field.label, unit)
         for name, field in FIELDS.items()
         for unit in units_of(name)
     }

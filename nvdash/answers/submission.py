@@ -10,6 +10,7 @@ from nvdash.answers.seed import load_once
 from nvdash.answers.upload import Upload, read_upload
 from nvdash.errors import Problems, UsageError
 from nvdash.readers.bundle import FileReading
+from nvdash.readers.fields import with_unit
 from nvdash.readers.smoke_report import SmokeReport
 from nvdash.store import lifecycle, runs, smoke
 from nvdash.store.adding import NewRun
@@ -22,6 +23,7 @@ COMPARED = (
     *("prefill_tok_s", "decode_tok_s", "kv_tokens", "weights_gib", "kv_bytes_per_token"),
 )
 """What the preview sets beside the nearest stored run."""
+ONE = {"runs": "run", "quality rows": "quality row", "kernels": "kernel", "facts of the server": "fact of the server"}
 MAX_BESIDE = 20
 """Runs of an upload that are shown beside stored ones; `num_runs` says how many there are."""
 
@@ -61,10 +63,11 @@ def _file_row(reading: FileReading) -> dict[str, Any]:
     row: dict[str, Any] = {"file": Path(reading.file).name, "format": reading.format}
     if reading.error:
         return row | {"result": "Left out", "gives": [], "error": reading.error.as_dict()}
-    parts = {"runs": reading.runs, "quality rows": reading.quality, "kernels": reading.kernels}
-    gives = [f"{len(rows)} {name}" for name, rows in parts.items() if rows]
     facts = [name for name in reading.server if name in KNOWN]
-    return row | {"result": "Recognised", "gives": gives + ([f"{len(facts)} facts of the server"] if facts else [])}
+    parts: dict[str, Sequence[Any]] = {"runs": reading.runs, "quality rows": reading.quality}
+    parts |= {"kernels": reading.kernels, "facts of the server": facts}
+    gives = [f"{len(rows)} {name if len(rows) > 1 else ONE[name]}" for name, rows in parts.items() if rows]
+    return row | {"result": "Recognised", "gives": gives}
 
 
 def _smoke_row(name: str, report: SmokeReport) -> dict[str, Any]:
@@ -79,7 +82,7 @@ def _beside(run: NewRun, said: Mapping[str, Any]) -> dict[str, Any]:
     rows = [
         {
             "metric": name,
-            "label": BY_NAME[name].label,
+            "label": with_unit(BY_NAME[name].label, BY_NAME[name].unit),
             "this": values.get(name),
             "nearest": (near or {}).get(name),
             "ratio": _ratio(values.get(name), (near or {}).get(name)),

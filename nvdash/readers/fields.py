@@ -19,6 +19,11 @@ class Field:
     """Whether two runs must agree in it before their difference means anything."""
 
 
+def with_unit(label: str, unit: str) -> str:
+    """What a form or table calls a value: the label, and the unit unless the label says it."""
+    return f"{label}, {unit}" if unit and unit not in label.replace(",", "").split() else label
+
+
 LATENCIES = {
     "ttft": "Time to first token",
     "tpot": "Time per output token after the first",

@@ -20,7 +20,8 @@ MAX_MEASURE = 1e18
 MAX_TEXT = 300
 MAX_READ = 4_096
 
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]+")
+_CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+"""Control characters, and those that no reader sees but that hide or reorder what stands beside them."""
 _ABSOLUTE = re.compile(r"^(?:[a-z][a-z0-9+.-]*://|/|~|\.{1,2}[/\\]|[A-Za-z]:[/\\]|\\\\)")
 _SNAPSHOT = re.compile(r"models--([^/\\]+)--([^/\\]+)(?:[/\\]|$)")
 

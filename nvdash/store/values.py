@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nvdash.errors import UsageError, did_you_mean
-from nvdash.readers.record import to_number
+from nvdash.readers.record import MAX_TEXT, clean_model, clean_text, to_number
 from nvdash.store.columns import BY_NAME, KNOWN
 
 TEXT_LIMIT = 1_000
@@ -58,13 +58,20 @@ def typed(name: str, text: str) -> Any:
         answer = YES_NO.get(text.strip().lower())
         return _refuse(f"--set {name}", "true or false", text) if answer is None else answer
     if field.kind in ("text", "list"):
-        return stored(name, text.strip())
+        return _typed_text(name, text.strip())
     number = to_number(text)
     if number is None:
         return _refuse(f"--set {name}", f"a number{f' of {field.unit}' if field.unit else ''}", text)
     if field.kind == "ratio" and number > 1:
         return _refuse(f"--set {name}", "a fraction between 0 and 1", text)
     return stored(name, number)
+
+
+def _typed_text(name: str, text: str) -> str | None:
+    """What was typed, rid of what must not be kept, as a file's texts are."""
+    if len(text) > MAX_TEXT:
+        return str(_refuse(f"--set {name}", f"a text of at most {MAX_TEXT} characters", f"{len(text)} characters"))
+    return clean_model(text) if name in ("model", "tokenizer") else clean_text(text)
 
 
 def _kind_of(value: Any) -> str:

@@ -1,16 +1,16 @@
-"""What the Submit page is made of: recognise, preview beside stored runs, ask for gaps, store, undo."""
+"""What the Submit page does with an upload: read it, ask for gaps, store, undo; the preview is in `preview_parts`."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
-from nvdash.answers.words import VERDICTS, count, figure
+from nvdash.answers.words import count
 from nvdash.errors import NvdashError
-from nvdash.ui import cached, components, mapping_parts, selection, uploads
+from nvdash.ui import cached, components, mapping_parts, preview_parts, selection, uploads
 
 MAX_FILE_MB = 200
-MAX_REMARKS, MAX_FOLDED, MAX_NAMED = 6, 100, 8
+MAX_NAMED, MAX_LISTED = 8, 20
 UNKNOWN = "I do not know"
 ALWAYS_ASKED = (
     *("gpu", "gpu_count", "framework", "version", "weight_format", "kv_cache_dtype_requested"),
@@ -21,6 +21,7 @@ HELPFUL = (
     ("SGLang", "the JSON Lines of `bench_serving`; it embeds the server's own settings"),
     ("TensorRT-LLM", "the report JSON or the console output of `trtllm-bench`"),
     ("Quality", "the results JSON of lm-evaluation-harness, RULER or LongBench"),
+    ("Any tool", "a CSV of runs; you say what its columns hold"),
     ("Kernels", "a torch profiler trace, an nsys CSV, or our smoke report"),
 )
 Answer = dict[str, Any]
@@ -45,122 +46,41 @@ def preview_of(files: list[Any], mapping: Mapping[str, str]) -> Answer:
     return dict(answer)
 
 
-def recognised(preview: Answer) -> None:
-    """1 · What we recognised."""
-    st.subheader("1 · What we recognised", anchor=False)
-    rows = [
-        {
-            "File": components.plain(row["file"]),
-            "Result": mark(row),
-            "Format": row["format"] or "not a result format",
-            "Gives": components.plain(", ".join(row["gives"])) or "nothing was read",
-        }
-        for row in preview["files"]
-    ]
-    components.table(rows, "Each file, whether it was recognised, and what it gives")
-    for row in preview["files"]:
-        if row.get("error"):
-            error = row["error"]
-            st.warning(
-                f"**{components.plain(row['file'])}** is left out: expected {components.plain(error['expected'])}, "
-                f"{components.plain(error['found'])}. {components.plain(error['hint'])}"
-            )
-
-
-def mark(row: Answer) -> str:
-    """Recognised or left out, as symbol and word."""
-    return ":green-badge[● Recognised]" if row["format"] and not row.get("error") else ":gray-badge[– Left out]"
-
-
-def beside(preview: Answer) -> None:
-    """2 · Your run next to ours, with warnings at the right."""
-    st.subheader("2 · Your run next to ours", anchor=False)
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        for run in preview["runs"]:
-            run_beside(run)
-        if preview["num_runs"] > len(preview["runs"]):
-            st.caption(f"and {count(preview['num_runs'] - len(preview['runs']))} more runs of these files")
-        if not preview["runs"]:
-            st.caption("These files hold no benchmark run.")
-    with right:
-        remarks(preview["warnings"])
-
-
-def remarks(texts: list[str]) -> None:
-    """What is odd about the files: the first remarks in full, the others folded."""
-    for text in texts[:MAX_REMARKS]:
-        st.warning(components.plain(text))
-    if len(texts) > MAX_REMARKS:
-        with st.expander(f"{count(len(texts) - MAX_REMARKS)} more remarks"):
-            rows = [{"Remark": components.plain(text)} for text in texts[MAX_REMARKS : MAX_REMARKS + MAX_FOLDED]]
-            components.table(rows, "Further remarks on these files")
-            if len(texts) > MAX_REMARKS + MAX_FOLDED:
-                st.caption("`./run submit --dry-run` lists all.")
-    if not texts:
-        st.caption("No remarks: the numbers are plausible.")
-
-
-def run_beside(run: Answer) -> None:
-    """One run of the upload beside the nearest stored run of the same model and GPU."""
-    values, near = run["values"], run["nearest"]
-    st.markdown(
-        f"**{components.plain(values.get('model')) or 'model not said'}** · run `{run['run_id']}`"
-        + (" · already stored" if run["already_stored"] else "")
-    )
-    verdict = values.get("cache_verdict")
-    if verdict in VERDICTS and verdict != "unknown":
-        st.markdown(f"KV cache asked for and seen: {components.badge(verdict)}")
-    rows = [
-        {
-            "Metric": row["label"],
-            "This upload": number(row["this"]),
-            "Nearest run": number(row["nearest"]),
-            "Difference": difference(row["ratio"]),
-        }
-        for row in run["rows"]
-    ]
-    components.table(rows, "This upload beside the nearest run", "No speed or capacity in these files.")
-    if near:
-        apart = ", ".join(near["differs_in"]) or "nothing that is recorded"
-        st.caption(f"Nearest run {near['run_id']}; it differs in {components.plain(apart)}.")
-    else:
-        st.caption("No run of this model on this GPU is stored yet.")
-
-
-def number(value: Any) -> str:
-    """A metric as text; unknown is not zero."""
-    return "not measured" if value is None else figure(value)
-
-
-def difference(ratio: float | None) -> str:
-    """A ratio as a signed percentage."""
-    return "—" if ratio is None else f"{(ratio - 1) * 100:+.1f} %".replace("-", "−")
-
-
 def gaps_form(preview: Answer) -> dict[str, str] | None:
     """3 · Still missing: only absent fields; returns what was typed when the form is sent."""
-    st.subheader("3 · Still missing", anchor=False)
-    read = {name: value for run in preview["runs"][:1] for name, value in run["provenance"].items()}
-    with st.expander(f"{len(read)} fields read from your files"):
-        components.table(
-            [{"Field": name, "From": components.plain(place)} for name, place in read.items()],
-            "Fields and the file each was read from",
-            "Read from the result file itself.",
-        )
-    with st.form("submit_form"):
-        grid = st.grid(3, min_column_width=240)
-        typed = {}
-        for gap in preview["missing"]:
-            if gap["field"] != "quality":
-                with grid.cell():
-                    typed[gap["field"]] = field(gap)
-        sent = st.form_submit_button("Submit run", icon=":material/upload:", disabled=not preview["can_submit"])
-        st.caption(
-            "Leave a field empty if you do not know. Unknown is stored as unknown, and keeps the run out of "
-            "comparisons that need it."
-        )
+    if preview["runs"]:
+        st.subheader("3 · Still missing", anchor=False)
+        fields_read(preview["runs"][0]["provenance"])
+    asked = [gap for gap in preview["missing"] if gap["field"] != "quality"]
+    with st.form("submit_form", border=bool(asked)):
+        typed = inputs(asked) if asked else {}
+        word = "Submit run" if preview["runs"] or not preview["can_submit"] else "Submit report"
+        sent = st.form_submit_button(word, icon=":material/upload:", disabled=not preview["can_submit"])
+        if not preview["can_submit"]:
+            st.caption("Nothing in these files can be stored yet.")
+        elif asked:
+            st.caption(
+                "Leave a field empty if you do not know. Unknown is stored as unknown, and keeps the run out of "
+                "comparisons that need it."
+            )
     return {name: text for name, text in typed.items() if text and text != UNKNOWN} if sent else None
+
+
+def fields_read(places: Mapping[str, str]) -> None:
+    """The fields that a file beside the result gave, folded."""
+    if places:
+        with st.expander(f"{len(places)} {'field' if len(places) == 1 else 'fields'} read from your files"):
+            rows = [{"Field": name, "From": components.plain(place)} for name, place in places.items()]
+            components.table(rows, "Fields and the file each was read from")
+
+
+def inputs(gaps: list[Answer]) -> dict[str, str | None]:
+    """One input per gap, three beside each other."""
+    grid, typed = st.grid(3, min_column_width=240), {}
+    for gap in gaps:
+        with grid.cell():
+            typed[gap["field"]] = field(gap)
+    return typed
 
 
 def field(gap: Answer) -> str | None:
@@ -198,7 +118,7 @@ def outcome() -> None:
     if not answer:
         return
     for text, runs in stored_lines(answer):
-        st.success(text)
+        (st.success if text.startswith("✓") else st.info)(text)
         if runs and st.button("Undo", key=f"undo-{runs[0]}", icon=":material/undo:"):
             undone = cached.ask_fresh("undo", runs)
             selection.keep("stored", None)
@@ -215,7 +135,8 @@ def stored_lines(answer: Answer) -> list[tuple[str, list[str]]]:
     known = [run for run in known if run not in back]
     lines: list[tuple[str, list[str]]] = []
     if added:
-        lines.append((f"✓ Stored as {named('run', added)}.", list(added)))
+        many = f"✓ Stored {named('run', added)}." if len(added) > 1 else f"✓ Stored as run {added[0]}."
+        lines.append((many, list(added)))
     if back:
         lines.append(
             (f"{named('Run', back)} {'was' if len(back) == 1 else 'were'} withdrawn and counts again.", list(back))
@@ -254,16 +175,16 @@ def undone() -> None:
 def stored_runs() -> None:
     """The newest runs of the store."""
     st.subheader("Runs in this store", anchor=False)
-    answer = components.asking(cached.ask, "runs", {}, limit=50)
+    answer = components.asking(cached.ask, "runs", {}, limit=MAX_LISTED)
     rows = [
         {
             "Run": f"`{row['run_id']}`",
             "Model": components.plain(row["model"]) or "unknown",
             "GPU": components.plain(row["gpu"]) or "unknown",
-            "Weights": row["weight_format"] or "unknown",
-            "Cache": row["kv_cache_dtype_resolved"] or row["kv_cache_dtype_requested"] or "unknown",
-            "Output tok/s": number(row["output_tok_s"]),
-            "TTFT mean, ms": number(row["ttft_mean_ms"]),
+            "Weights": components.plain(row["weight_format"]) or "unknown",
+            "Cache": components.plain(row["kv_cache_dtype_resolved"] or row["kv_cache_dtype_requested"]) or "unknown",
+            "Output tok/s": preview_parts.number(row["output_tok_s"]),
+            "TTFT mean, ms": preview_parts.number(row["ttft_mean_ms"]),
             "Remarks": str(len(row["warnings"])),
         }
         for row in answer["runs"]
@@ -275,6 +196,6 @@ def stored_runs() -> None:
 
 def exports() -> None:
     """The listed runs as CSV and JSON."""
-    answer = cached.ask("runs", {}, limit=50)
+    answer = cached.ask("runs", {}, limit=MAX_LISTED)
     rows = [{key: value for key, value in row.items() if key != "warnings"} for row in answer["runs"]]
     components.downloads("runs", rows, answer)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from nvdash.ui import components, mapping_parts, selection, submit_parts
+from nvdash.ui import components, mapping_parts, preview_parts, selection, submit_parts
 
 selection.current()
 components.header(
@@ -23,9 +23,9 @@ files = st.file_uploader(
 if files and not selection.recall("stored"):
     mapping = mapping_parts.mapping_of(files)
     preview = submit_parts.preview_of(files, mapping)
-    submit_parts.recognised(preview)
+    preview_parts.recognised(preview)
     mapping_parts.tables_form(files, preview["tables"], mapping)
-    submit_parts.beside(preview)
+    preview_parts.beside(preview)
     typed = submit_parts.gaps_form(preview)
     if typed is not None:
         submit_parts.store(files, typed, mapping)

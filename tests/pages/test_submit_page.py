@@ -1,12 +1,14 @@
 """Submit results: recognise, preview, fill the gaps, store, undo."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from nvdash.answers import results
 from tests.pages.reading import press, seed, table, text, upload, visit
 
+DATA = Path(__file__).parents[2] / "data"
 RUN = ("bench_serve_bf16.json", "serve.log", "metrics_after_bench.txt")
 
 
@@ -16,7 +18,8 @@ def uploaded(app, *files):
 
 def test_before_an_upload_the_page_says_which_files_help_and_what_is_never_stored(app):
     visit(app, "Submit results")
-    assert list(table(app, "From", "Helps")["From"]) == ["vLLM", "SGLang", "TensorRT-LLM", "Quality", "Kernels"]
+    helpful = list(table(app, "From", "Helps")["From"])
+    assert helpful == ["vLLM", "SGLang", "TensorRT-LLM", "Quality", "Any tool", "Kernels"]
     assert "Never stored: prompts, generated texts, keys, host names, absolute paths." in text(app)
     assert "No runs yet." in text(app)
 
@@ -31,9 +34,9 @@ def test_each_file_says_what_it_was_recognised_as(app):
 def test_the_upload_stands_beside_the_nearest_run_of_the_store(app):
     uploaded(app, *map(seed, RUN))
     metrics = table(app, "Metric", "This upload", "Nearest run", "Difference").set_index("Metric")
-    assert metrics.loc["Time to first token, mean", "This upload"] == "39.81"  # mean_ttft_ms 39.809
+    assert metrics.loc["Time to first token, mean, ms", "This upload"] == "39.81"  # mean_ttft_ms 39.809
     assert metrics.loc["KV cache tokens", "This upload"] == "524,288"  # a count is printed in full
-    assert metrics.loc["Time to first token, mean", "Nearest run"] == "not measured"
+    assert metrics.loc["Time to first token, mean, ms", "Nearest run"] == "—"
 
 
 def test_only_what_no_file_says_is_asked_and_unknown_is_an_answer(app):
@@ -71,7 +74,7 @@ def test_the_same_file_twice_adds_nothing_and_says_so(app):
     press(app, "Submit something else")
     upload(app, seed(RUN[0]))
     press(app, "Submit run")
-    assert any("already stored as 4db01afb" in line.value for line in app.success)
+    assert any("already stored as 4db01afb" in line.value for line in app.info)
     assert results.runs()["total"] == 1
 
 
@@ -102,6 +105,25 @@ def test_numbers_that_are_not_finite_are_refused(app):
     assert "– Left out" in table(app, "File", "Result")["Result"].iloc[0] or app.warning
 
 
+def test_a_smoke_report_asks_nothing_and_is_stored(app):
+    report = (DATA / "smoke" / "reference-nvfp4.json").read_bytes()
+    uploaded(app, ("report.json", report))
+    assert "3 · Still missing" not in text(app)
+    press(app, "Submit report")
+    assert "Smoke report stored as " in app.success[0].value
+
+
+def test_html_in_every_text_of_a_file_is_shown_as_text(app):
+    evil = "<img src=x onerror=alert(1)>"
+    result = json.loads(seed(RUN[0])[1])
+    hostile = {name: evil if isinstance(value, str) else value for name, value in result.items()}
+    uploaded(app, (f"{evil}.json", json.dumps({**hostile, "date": result["date"]}).encode()))
+    assert not app.exception
+    assert evil not in text(app)
+    press(app, "Submit run")
+    assert evil not in text(app)
+
+
 def test_markdown_in_a_file_is_text_and_never_a_link(app):
     hostile = {**json.loads(seed(RUN[0])[1]), "model_id": "[click](http://x.example) **bold**"}
     uploaded(app, ("hostile.json", json.dumps(hostile).encode()))
@@ -120,6 +142,7 @@ TABLE = (
 def test_a_table_in_no_known_format_is_mapped_column_by_column_and_stored(app):
     uploaded(app, TABLE)
     assert "This table is in no known format." in text(app)
+    assert table(app, "File", "Result")["Result"].iloc[0] == ":blue-badge[◇ Name its columns]"
     boxes = [app.main.selectbox(key=f"submit_column_0_{place}") for place in range(4)]
     assert [box.value for box in boxes] == ["Leave out"] * 4
     boxes[0].select("isl_target:tokens")
@@ -128,9 +151,9 @@ def test_a_table_in_no_known_format_is_mapped_column_by_column_and_stored(app):
     press(app, "Read these columns")
     assert table(app, "File", "Format")["Format"].iloc[0] == "csv-mapped"
     metrics = table(app, "Metric", "This upload").set_index("Metric")
-    assert metrics.loc["Time to first token, mean", "This upload"] == "250"
+    assert metrics.loc["Time to first token, mean, ms", "This upload"] == "250"
     press(app, "Submit run")
-    assert app.success[0].value.startswith("✓ Stored as 2 runs: ")
+    assert app.success[0].value.startswith("✓ Stored 2 runs: ")
     assert results.runs()["total"] == 2
 
 
@@ -176,7 +199,7 @@ def test_a_sweep_is_shown_in_part_stored_whole_and_undone_whole(app):
     assert len(app.warning) <= 6
     assert any(box.label.endswith(" more remarks") for box in app.expander)
     press(app, "Submit run")
-    assert app.success[0].value.startswith("✓ Stored as 30 runs: ")
+    assert app.success[0].value.startswith("✓ Stored 30 runs: ")
     assert app.success[0].value.endswith(" and 22 more.")
     assert results.runs()["total"] == 30
     press(app, "Undo")

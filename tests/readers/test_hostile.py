@@ -26,7 +26,7 @@ NASTY = [
     '<script>alert("x")</script>',
     "'; DROP TABLE runs; --",
     "=cmd|' /C calc'!A0",
-    "\u202e\u0000",
+    "\u202ename\u0000",
     "%s%n{0}",
     "../../etc/passwd",
 ]
@@ -265,5 +265,5 @@ def test_a_nasty_model_name_is_a_text_without_its_control_characters(tmp_path, t
     path.write_text(json.dumps({**result, "model_id": text}))
     model = read_file(path).runs[0].get("model")
     assert isinstance(model, str)
-    assert model.isprintable() or "\u202e" in model
+    assert model.isprintable()
     assert "/" not in model or model.count("/") == 1
