@@ -254,6 +254,9 @@ def from_log() -> None:
         f"{components.plain(replayed['release'])}. {answer['reading']}"
     )
     components.table([log_row(row) for row in answer["predicted_against_printed"]], "Predicted against printed")
+    if answer["items"]:
+        st.caption("What this server measured of its memory, within the rounding of its log")
+        components.table(item_rows(answer), "Memory that this server printed")
     for note in answer["notes"]:
         st.caption(components.plain(note))
 
@@ -261,7 +264,7 @@ def from_log() -> None:
 def log_row(row: Answer) -> Answer:
     """One number of the log beside its replay."""
     marks = {"consistent": "✓", "explained": "◇", "differs": "✕"}
-    low, high = row["predicted"] or (None, None)
+    low, high = (round(end, 3) for end in row["predicted"]) if row["predicted"] else (None, None)
     return {
         "Number": row["label"],
         "Predicted": components.plain(exact(low) if low == high else f"{exact(low)} to {exact(high)}"),

@@ -97,6 +97,13 @@ def test_a_log_that_agrees_is_called_consistent(app):
     assert rows.loc["KV cache tokens", "Predicted"] == "163,792 to 163,872"
     assert rows.loc["KV cache tokens", "Printed"] == "163,840"
     assert rows.loc["KV cache tokens", "Result"] == "✓ consistent"
+    # 163,792 and 163,872 tokens by the 8,192 of one request
+    assert rows.loc["Requests of full length at once", "Predicted"] == "19.994 to 20.004"
+    measured = app.table[-1].value.set_index("Item")
+    assert (measured.loc["KV cache pool", "Typical"], measured.loc["KV cache pool", "Source"]) == (
+        "20.00 GiB",
+        "measured",
+    )
 
 
 def test_a_log_that_says_another_number_is_told_why(app):
