@@ -96,7 +96,7 @@ def _beside(run: NewRun, said: Mapping[str, Any]) -> dict[str, Any]:
         "provenance": dict(run.provenance),
         "rows": rows,
         "quality": list(run.quality),
-        "already_stored": is_stored(run.run_id),
+        "in_store": in_store(run.run_id),
         "nearest": None if near is None else {"run_id": shown(near["run_id"]), "differs_in": near["differs_in"]},
     }
 
@@ -120,9 +120,11 @@ def nearest(values: Mapping[str, Any], own_id: str) -> dict[str, Any] | None:
     return min(ranked, key=lambda run: len(run["differs_in"]), default=None)
 
 
-def is_stored(identity: str) -> bool:
-    """Whether a run is in the store, withdrawn or not."""
-    return runs.count({"run_id": identity}, withdrawn=True) > 0
+def in_store(identity: str) -> str:
+    """`new`, `already stored`, or `withdrawn`: then submitting brings the run back."""
+    if runs.count({"run_id": identity}):
+        return "already stored"
+    return "withdrawn" if runs.count({"run_id": identity}, withdrawn=True) else "new"
 
 
 def _gaps(upload: Upload) -> list[dict[str, str]]:

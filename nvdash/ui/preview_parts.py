@@ -81,7 +81,7 @@ def sweep(preview: Answer) -> None:
             "Output tok/s": number(found.get("output_tok_s")),
             "TTFT mean, ms": number(found.get("ttft_mean_ms")),
             "TPOT mean, ms": number(found.get("tpot_mean_ms")),
-            "In the store": "already" if run["already_stored"] else "new",
+            "In the store": run["in_store"],
         }
         for run, found in values
     ]
@@ -109,7 +109,7 @@ def run_beside(run: Answer) -> None:
     values, near = run["values"], run["nearest"]
     st.markdown(
         f"**{components.plain(values.get('model')) or 'model not said'}** · run `{run['run_id']}`"
-        + (" · already stored" if run["already_stored"] else "")
+        + ("" if run["in_store"] == "new" else f" · {run['in_store']}")
     )
     verdict = values.get("cache_verdict")
     if verdict in VERDICTS and verdict != "unknown":

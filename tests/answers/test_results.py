@@ -153,7 +153,7 @@ def test_a_preview_stores_nothing_and_shows_the_nearest_run(tmp_path, four):
     (tpot,) = [row for row in run["rows"] if row["metric"] == "tpot_mean_ms"]
     assert tpot["this"] == 8.0
     assert tpot["ratio"] == pytest.approx(8.0 / tpot["nearest"])
-    assert not run["already_stored"]
+    assert run["in_store"] == "new"
     assert "gpu" not in {row["field"] for row in shown["missing"]}
     assert "weights_gib" in {row["field"] for row in shown["missing"]}
     assert results.runs()["total"] == 4
@@ -345,3 +345,11 @@ def test_a_reading_of_nothing_to_store_is_refused(tmp_path):
     config.write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama"}))
     with pytest.raises(UsageError, match="at least one result"):
         submission.submit([config])
+
+
+def test_a_preview_tells_a_stored_run_from_a_withdrawn_one(tmp_path):
+    path = bench(tmp_path, "one")
+    (run,) = submission.submit([path], SERVED)["run_ids"]
+    assert submission.preview([path])["runs"][0]["in_store"] == "already stored"
+    submission.undo([run])
+    assert submission.preview([path])["runs"][0]["in_store"] == "withdrawn"
