@@ -86,8 +86,8 @@ def preview_lines(answer: Mapping[str, Any]) -> Iterable[str]:
 
 def _run_lines(run: Mapping[str, Any]) -> Iterable[str]:
     near = run["nearest"]
-    beside = near["run_id"] if near else "none of this model and GPU"
-    yield f"Run {run['run_id']} ({run['in_store']}), nearest {beside}:"
+    closest = near["run_id"] if near else "none of this model and GPU"
+    yield f"Run {run['run_id']} ({run['in_store']}), nearest {closest}:"
     for row in run["rows"]:
         beside = "" if row["nearest"] is None else f"   nearest {figure(row['nearest'])} ({row['ratio']:.2f} ×)"
         yield f"  {row['label']}: {figure(row['this'])}{beside}"
