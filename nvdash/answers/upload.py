@@ -104,7 +104,7 @@ def _refuse_overwriting(new: Iterable[NewRun], said: Mapping[str, Any]) -> None:
 
 def _new_runs(bundle: Bundle, cache: Mapping[str, Any], remarks: Sequence[str]) -> Iterable[NewRun]:
     """The runs of a bundle; the id comes from the result file alone, the values and remarks from all files."""
-    filled, by_run = enumerate(bundle.runs), _by_run(bundle.warnings)
+    filled, by_run, of_bundle = enumerate(bundle.runs), _by_run(bundle.warnings), _contradictions(bundle)
     for reading in bundle.files:
         if reading.error:
             continue
@@ -113,7 +113,7 @@ def _new_runs(bundle: Bundle, cache: Mapping[str, Any], remarks: Sequence[str]) 
         for raw in reading.runs:
             number, run = next(filled)
             values = plain_json({**run.values, "format": reading.format})
-            texts = [*remarks, *of_file, *by_run.get(number, ())]
+            texts = [*remarks, *of_file, *by_run.get(number, ()), *of_bundle]
             yield _new_run(run_id(plain_json(raw.values)), {**values, **cache}, mark, bundle, texts)
         if not reading.runs:
             yield from _side_run(reading, bundle, cache, mark, remarks)
@@ -126,6 +126,11 @@ def _by_run(warnings: Iterable[Remark]) -> dict[int, list[str]]:
         if warning.run is not None:
             found.setdefault(warning.run, []).append(warning.text)
     return found
+
+
+def _contradictions(bundle: Bundle) -> list[str]:
+    """What the files of a bundle say against each other about all of it."""
+    return [warning.text for warning in bundle.warnings if warning.code == "contradiction" and warning.run is None]
 
 
 def _named(runs: Iterable[NewRun]) -> Iterable[NewRun]:
@@ -151,7 +156,7 @@ def _side_run(
     values = {name: value for name, value in plain_json(dict(bundle.server)).items() if name in KNOWN}
     values.pop("max_concurrency", None)  # the engine's own figure; in a run the word means the client's limit
     values |= {"kind": kind, "format": reading.format, **(cache if kind == "server" else {})}
-    texts = [*(remarks if kind == "server" else ()), *(warning.text for warning in reading.warnings)]
+    texts = [*(remarks if kind == "server" else ()), *(w.text for w in reading.warnings), *_contradictions(bundle)]
     identity = run_id({"kind": kind, **own}, quality, kernels)
     run = _new_run(identity, values, mark, bundle, texts)
     samples = _samples(bundle, [row.task for row in reading.quality])
@@ -190,9 +195,7 @@ def _new_run(identity: str, values: Mapping[str, Any], mark: FileMark, bundle: B
     more, definitions = _derived(values)
     known = {name: value for name, value in {**values, **more}.items() if value is not None}
     came_from = {name: bundle.provenance[name] for name in known if name in bundle.provenance} | definitions
-    contradictions = [w.text for w in bundle.warnings if w.code == "contradiction" and w.run is None]
-    warnings = tuple(dict.fromkeys([*texts, *contradictions]))
-    return NewRun(identity, known, mark, provenance=came_from, warnings=warnings)
+    return NewRun(identity, known, mark, provenance=came_from, warnings=tuple(dict.fromkeys(texts)))
 
 
 def _mark(reading: FileReading) -> FileMark:

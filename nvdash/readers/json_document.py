@@ -44,7 +44,8 @@ def documents(source: Source, streams: Streams | None = None) -> Iterator[Any]:
         kept, end = _Pruner(source, start, streams or {}).run()
         size += len(kept)
         if number > MAX_DOCUMENTS or size > MAX_KEPT_BYTES:
-            raise FileRefused(source.name, "the summaries of some runs", f"found {number:,} documents or more")
+            limit = f"at most {MAX_DOCUMENTS:,} documents and {MAX_KEPT_BYTES >> 20} MiB beside per-request arrays"
+            raise FileRefused(source.name, limit, f"document {number:,} goes over that", "split the file by its lines")
         source.deadline.check(source.name)
         yield parse(kept, f"{source.name}, document {number}" if number > 1 else source.name)
         if end - start > _RELEASE_EVERY:
