@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from nvdash.answers.envelope import envelope
-from nvdash.errors import NvdashError, UsageError
+from nvdash.answers.words import FRAMEWORKS
+from nvdash.errors import NvdashError, UnknownError, UsageError
+from nvdash.readers.plan_files import engine_row
 from nvdash.readers.smoke_report import SmokeReport, plain
 from nvdash.smoke import emit, judge
 from nvdash.smoke import preflight as checks
@@ -29,11 +31,12 @@ YES, NO, UNKNOWN = 0, 1, 3
 EXIT = {"pass": YES, "pass_dtype_unproven": YES, "fallback": NO, "refused": NO, "wrong_result": NO, "crash": NO}
 REFERENCE_DTYPES = ("bf16", "fp8", "nvfp4", "nvfp4_4over6")
 CONFIGURATIONS = (
-    ("Wide weights, wide cache", {"weights": "bf16", "kv_cache_dtype": "auto"}),
-    ("Weights only", {"weights": "nvfp4", "kv_cache_dtype": "auto"}),
-    ("Cache only", {"weights": "bf16", "kv_cache_dtype": "nvfp4"}),
-    ("Both", {"weights": "nvfp4", "kv_cache_dtype": "nvfp4"}),
+    ("Wide weights, wide cache", "bf16", "wide"),
+    ("Weights only", "nvfp4", "wide"),
+    ("Cache only", "bf16", "nvfp4"),
+    ("Both", "nvfp4", "nvfp4"),
 )
+"""Title, weights and cache dtype; the wide cache is the one that the plan of the framework asks for by name."""
 MAX_JOBS = 20
 ENVELOPE = ("schema", "nvdash_version")
 
@@ -62,12 +65,22 @@ def cases(question: Mapping[str, Any], found: Mapping[str, Any] | None = None) -
         _row(f"Reference, {dtype} cache", {**question, "engine": "reference", "kv_cache_dtype": dtype}, found)
         for dtype in REFERENCE_DTYPES
     ]
-    for title, words in CONFIGURATIONS:
-        rows.append(_row(f"{title} on {engine}", {**question, **words, "engine": engine}, found))
+    name = FRAMEWORKS.get(engine, engine)
+    for title, weights, cache in CONFIGURATIONS:
+        words = {"weights": weights, "kv_cache_dtype": _wide_cache(engine) if cache == "wide" else cache}
+        rows.append(_row(f"{title} on {name}", {**question, **words, "engine": engine}, found))
     for dtype in _expected_dtypes(question):
-        rows.append(_row(f"{dtype} cache on {engine}", {**question, "kv_cache_dtype": dtype, "engine": engine}, found))
+        rows.append(_row(f"{dtype} cache on {name}", {**question, "kv_cache_dtype": dtype, "engine": engine}, found))
     unique = {json.dumps(row["question"], sort_keys=True): row for row in reversed(rows)}
     return [row for row in rows if row is unique[json.dumps(row["question"], sort_keys=True)]]
+
+
+def _wide_cache(framework: str) -> str:
+    """What a plan calls the 16-bit cache, as `auto` can become a quantised checkpoint's own dtype."""
+    try:
+        return str(engine_row(framework)["wide_cache"])
+    except UnknownError:
+        return "auto"
 
 
 def _row(title: str, question: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

@@ -174,9 +174,8 @@ def device_items(found: Sequence[Device]) -> Iterator[Item]:
 def engine_items(engine: str, facts: Mapping[str, Any] | None, found: Sequence[Device]) -> Iterator[Item]:
     """Interpreter, packages, torch's architectures, build tools and profiler of one engine."""
     if facts is None:
-        yield Item(
-            f"{engine}: interpreter", False, "not named", f"export NVDASH_PYTHON_{engine.upper()}=/path/to/bin/python"
-        )
+        name = f"NVDASH_PYTHON_{engine.upper()}"
+        yield Item(f"{engine}: interpreter", False, f"{name} is not set", f"export {name}=/path/to/bin/python")
         return
     if "error" in facts:
         yield Item(f"{engine}: interpreter", False, str(facts["error"]), f"check NVDASH_PYTHON_{engine.upper()}")

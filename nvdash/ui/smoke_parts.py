@@ -177,7 +177,7 @@ def elsewhere(chosen: Selection) -> None:
         st.page_link("pages/lab/submit.py", label="Submit the report", icon=":material/upload_file:")
 
 
-def last(chosen: Selection) -> None:
+def last() -> None:
     """The report that the link names, else the newest one."""
     history = cached.smoke_history()
     if not history:
@@ -185,7 +185,10 @@ def last(chosen: Selection) -> None:
         return
     names = {name_of(row): row for row in history}
     picked = st.selectbox("Report", list(names), key=REPORT, bind="query-params")
-    report(names[picked])
+    row = names[picked]
+    report(row)
+    asked = {**row["question"], "engine": row["engine"]}
+    components.command(cached.ask_fresh("smoke_command", asked), "This case on the command line")
 
 
 def name_of(row: Answer) -> str:

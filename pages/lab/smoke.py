@@ -20,9 +20,10 @@ view = st.segmented_control(
     label_visibility="collapsed",
 )
 if view == "Last result":
-    smoke_parts.last(chosen)
+    smoke_parts.last()
 elif view == "History":
     smoke_parts.history()
 else:
     smoke_parts.run(chosen)
-components.command(selection.command("smoke", chosen.question(engine="reference", pp=None)))
+if view != "Last result":
+    components.command(selection.command("smoke", chosen.question(engine="reference", pp=None)))

@@ -80,9 +80,16 @@ def test_cases_say_why_they_cannot_run_here_and_how_elsewhere(engines):
     assert [row["question"]["kv_cache_dtype"] for row in reference] == ["bf16", "fp8", "nvfp4", "nvfp4_4over6"]
     assert {row["why_not"] for row in reference} == {None}
     real = [row for row in rows if row["engine"] == "vllm"]
-    assert {row["why_not"] for row in real} == {"vllm: interpreter: not named"}
+    assert {row["why_not"] for row in real} == {"vllm: interpreter: NVDASH_PYTHON_VLLM is not set"}
     assert all(row["command"].startswith("./run smoke --framework vllm") for row in real)
     assert len({json.dumps(row["question"], sort_keys=True) for row in rows}) == len(rows)
+
+
+def test_a_wide_cache_is_asked_for_by_name_as_in_the_plan(engines):
+    asked = {"framework": "vllm", "release": "0.33.0", "gpu": "rtx-5090", "model": "meta-llama/Llama-3.1-8B-Instruct"}
+    rows = {row["title"]: row for row in smoke.cases({**asked, "weights": "bf16", "kv_cache_dtype": "nvfp4"})}
+    found = rows["Weights only on vLLM"]
+    assert (found["question"]["kv_cache_dtype"], found["expect"]) == ("bfloat16", "expected")
 
 
 def invoke(*words):

@@ -13,17 +13,17 @@ def test_cases_say_what_they_answer_and_why_one_cannot_run_here(app):
     cases = table(app, "Case", "Answers", "Expect", "Last verdict", "Here").set_index("Case")
     assert cases.loc["Reference, nvfp4 cache", "Here"] == "runs here"
     assert cases.loc["Reference, nvfp4 cache", "Answers"].endswith("no kernel")
-    assert "interpreter" in cases.loc["Cache only on vllm", "Here"]
+    assert "interpreter" in cases.loc["Cache only on vLLM", "Here"]
     assert (cases["Last verdict"] == "not run").all()
 
 
 def test_a_case_that_cannot_run_here_keeps_the_button_shut_and_gives_the_command(app):
     visit(app, "Smoke tests")
-    app.pills(key="smoke_cases").set_value(["Cache only on vllm"]).run()
+    app.pills(key="smoke_cases").set_value(["Cache only on vLLM"]).run()
     assert app.button(key="smoke_start").disabled
     said = text(app)
     assert "1 of the chosen cases cannot run here" in said
-    assert "Cache only on vllm: run it where a GPU is, then submit the file it writes" in said
+    assert "Cache only on vLLM: run it where a GPU is, then submit the file it writes" in said
 
 
 def test_the_number_of_chosen_cases_is_on_the_button(app):

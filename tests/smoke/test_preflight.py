@@ -59,7 +59,7 @@ def test_an_engine_without_an_interpreter_says_which_variable_names_one(monkeypa
     monkeypatch.delenv("NVDASH_PYTHON_VLLM", raising=False)
     assert preflight.interpreter("vllm") is None
     assert "NVDASH_PYTHON_VLLM" in missing(None)["interpreter"]
-    assert why_not("vllm", None, []) == "vllm: interpreter: not named"
+    assert why_not("vllm", None, []) == "vllm: interpreter: NVDASH_PYTHON_VLLM is not set"
 
 
 def test_this_machine_can_run_the_reference_engine(monkeypatch):
