@@ -27,6 +27,11 @@ HELPFUL = (
 Answer = dict[str, Any]
 
 
+def uploader() -> str:
+    """The key of the file field; a new one for every further submission, so that it starts empty."""
+    return f"submit_files_{selection.recall('uploads', 0)}"
+
+
 def before_upload() -> None:
     """Which files help, and what is never stored."""
     components.table([{"From": name, "Helps": what} for name, what in HELPFUL], "Which files help, per framework")
@@ -126,6 +131,7 @@ def outcome() -> None:
             st.rerun()
     if st.button("Submit something else", type="tertiary"):
         selection.keep("stored", None)
+        selection.keep("uploads", selection.recall("uploads", 0) + 1)
         st.rerun()
 
 

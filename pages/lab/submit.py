@@ -16,7 +16,7 @@ submit_parts.outcome()
 files = st.file_uploader(
     "Result file, server log, metrics page",
     accept_multiple_files=True,
-    key="submit_files",
+    key=submit_parts.uploader(),
     max_upload_size=submit_parts.MAX_FILE_MB,
     help="Files of one run; .gz too.",
 )

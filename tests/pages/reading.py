@@ -56,7 +56,7 @@ def press(app: AppTest, label: str) -> AppTest:
 def upload(app: AppTest, *files: tuple[str, bytes]) -> AppTest:
     """Give files to the upload box of the Submit page."""
     typed = [(name, content, "application/octet-stream") for name, content in files]
-    return app.file_uploader(key="submit_files").set_value(typed).run()
+    return app.file_uploader[0].set_value(typed).run()
 
 
 def seed(name: str) -> tuple[str, bytes]:
