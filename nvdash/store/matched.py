@@ -77,8 +77,8 @@ def history(filters: Mapping[str, Any], measure: str, path: Path | None = None) 
 
 
 def systems(path: Path | None = None) -> list[dict[str, Any]]:
-    """Which model and GPU pairs have runs, the most first."""
-    columns = "model_base, gpu, framework, count(*) AS runs"
-    query = f"SELECT {columns} FROM runs WHERE withdrawn_at IS NULL GROUP BY ALL ORDER BY runs DESC, model_base, gpu"
+    """Which model and GPU pairs have runs, the most first; a model that no catalogue knows by the name it ran under."""
+    columns = "coalesce(model_base, model) AS model, gpu, framework, count(*) AS runs"
+    query = f"SELECT {columns} FROM runs WHERE withdrawn_at IS NULL GROUP BY ALL ORDER BY runs DESC, model, gpu"
     with reading(path) as connection:
         return as_dicts(connection, query)

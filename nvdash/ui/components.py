@@ -1,5 +1,6 @@
 """Parts that several pages show alike: header, answer line, verdicts, tables, exports."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from nvdash.answers.words import EVIDENCE, KERNELS, STAGES, VERDICTS, count, dty
 from nvdash.errors import NvdashError, Problems
 from nvdash.ui import cached, selection, uploads
 
+STARTS_A_BLOCK = re.compile(r"^(\s*\d*)([-=.])(?=\s|$)")
+"""Text that markdown would read as a list or a heading: `-`, `1. `."""
 Table = list[dict[str, Any]]
 TONES: dict[str, Callable[..., Any]] = {
     "success": st.success,
@@ -82,7 +85,8 @@ def legend() -> None:
 def plain(value: Any) -> str:
     """Text from a file or a user that must never be read as markdown; an upload stands under its own name."""
     text = "" if value is None else uploads.FOLDER.sub("", str(value))
-    return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+!|~$:" else c for c in text).replace("\n", " ")
+    safe = "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+!|~$:" else c for c in text).replace("\n", " ")
+    return STARTS_A_BLOCK.sub(r"\1\\\2", safe)
 
 
 def code(text: Any) -> str:
@@ -103,14 +107,18 @@ def place(evidence: dict[str, Any] | None) -> str:
 
 
 def stage_rows(check: dict[str, Any], since: dict[str, str | None] | None = None) -> Table:
-    """One row per stage: status, since when, path or reason, and who says so."""
-    rows = []
+    """One row per stage: status, since when, path or reason, and who says so; the same reason stands there once."""
+    rows, told = [], dict[tuple[str, str], str]()
     for key, label in STAGES.items():
         stage = check["stages"][key]
         row = {"Stage": f"**{label}**", "Status": badge(stage["verdict"])}
         if since:
             row["Since"] = since[key] or "—"
-        rows.append({**row, "Path or reason": path_text(stage), "Evidence": place(stage.get("evidence"))})
+        text, source = path_text(stage), place(stage.get("evidence"))
+        first = told.setdefault((text, source), label)
+        if first != label and stage.get("reason"):
+            text, source = f"as for {first}", "the same"
+        rows.append({**row, "Path or reason": text, "Evidence": source})
     return rows
 
 
@@ -129,6 +137,14 @@ def table(rows: Table, alt: str, empty: str = "Nothing to show.") -> None:
         st.caption(empty)
         return
     st.table(pd.DataFrame(rows), hide_index=True, border="horizontal", alt=alt)
+
+
+def without_repeats(rows: Table, keep: Sequence[str]) -> tuple[Table, dict[str, str]]:
+    """The rows without the columns that say the same in each of several rows, and what those columns say."""
+    if len(rows) < 2:
+        return rows, {}
+    same = {name: value for name, value in rows[0].items() if name not in keep and all(r[name] == value for r in rows)}
+    return [{name: value for name, value in row.items() if name not in same} for row in rows], same
 
 
 def command(text: str, label: str = "The same on the command line") -> None:

@@ -74,7 +74,7 @@ def elsewhere() -> None:
         components.table(
             [
                 {
-                    "Model": components.plain(row.get("model_base")) or "unknown",
+                    "Model": components.plain(row.get("model")) or "unknown",
                     "GPU": components.plain(row.get("gpu")) or "unknown",
                     "Runs": str(row["runs"]),
                 }
@@ -260,7 +260,10 @@ def report_table(report: Answer, is_open: bool) -> list[Answer]:
     with st.expander(f"◇ {report['title']} ({len(rows)} numbers)", expanded=is_open):
         if report["note"]:
             st.markdown(components.plain(report["note"]))
-        components.table(rows, f"Numbers of the report {report['title']}")
+        shown, same = components.without_repeats(rows, keep=("Part", "Metric", "Value"))
+        if same:
+            st.caption("In every row: " + " · ".join(f"{name}: {value}" for name, value in same.items()))
+        components.table(shown, f"Numbers of the report {report['title']}")
         for other in report["beside"]:
             st.caption(f"Read beside: {components.plain(other['title'])}")
         for source in report["sources"]:
@@ -281,7 +284,7 @@ def report_row(part: str, row: Answer) -> Answer:
         "GPU": components.plain(row["gpu"] or row["arch"]),
         "Model": components.plain(row["model"]) or "not said",
         "Measured": components.plain(row["workload"]),
-        "Read": components.plain(row["verified"]),
+        "Provenance": components.plain(row["verified"]),
     }
 
 

@@ -38,6 +38,8 @@ def test_a_refused_configuration_shows_who_refuses_and_what_runs_instead(app):
     assert "`flashinfer.py:" in said
     nearest = table(app, "Change one thing", "Then")
     assert "version 0.32.0 instead of 0.27.0" in list(nearest["Change one thing"])
+    said_once = table(app, "Stage", "Path or reason")["Path or reason"]
+    assert list(said_once.iloc[2:]) == ["as for Cache write"] * 2
 
 
 def test_weights_that_do_not_fit_are_the_first_thing_said(app):
