@@ -138,17 +138,12 @@ def memory_growth(lines: list[dict[str, Any]], limit_gib: float, fixed_gib: floa
 
 @kept
 def requests_grid(rows: list[dict[str, Any]], columns: list[str]) -> Any:
-    """How many requests fit at once, by context and weights/cache; the number is in the cell."""
+    """How many requests fit at once, by weights/cache and context; the number is in the cell."""
     frame = pd.DataFrame(rows)
     dark = theme() == "dark"
     base = alt.Chart(frame).encode(
-        x=alt.X(
-            "column:N",
-            sort=columns,
-            title="weights / cache",
-            axis=alt.Axis(labelAngle=-40, orient="top", labelOverlap=False),
-        ),
-        y=alt.Y("context:N", sort=None, title="context per request"),
+        x=alt.X("context:N", sort=None, title="context per request", axis=alt.Axis(labelAngle=0, orient="top")),
+        y=alt.Y("column:N", sort=columns, title="weights / cache"),
     )
     ramp = ["#182027", "#0F4F4F"] if dark else ["#EEF6F6", "#9CCFCF"]
     cells = base.mark_rect(stroke=STATUS[theme()]["gray"][1]).encode(
@@ -156,7 +151,7 @@ def requests_grid(rows: list[dict[str, Any]], columns: list[str]) -> Any:
         tooltip=["column", "context", alt.Tooltip("label:N", title="requests"), "verdict"],
     )
     words = base.mark_text(fontSize=12, color="#E6EAEE" if dark else "#0E1216").encode(text="label:N")
-    return (cells + words).properties(height=max(220, 34 * frame["context"].nunique() + 110))
+    return (cells + words).properties(height=max(220, 28 * len(columns) + 60))
 
 
 @kept
@@ -214,7 +209,7 @@ def interaction(rows: list[dict[str, Any]], unit: str) -> Any:
 
 @kept
 def pareto(rows: list[dict[str, Any]], x_title: str, y_title: str, hollow: bool = False) -> Any:
-    """Named marks and the front as a line; hollow marks are published, never on one axis with runs of this store."""
+    """A mark per run, the front as a named line; hollow marks are published, never on one axis with stored runs."""
     frame = pd.DataFrame(rows)
     teal = DTYPE[theme()]["NVFP4"]
     base = alt.Chart(frame).encode(
@@ -224,9 +219,9 @@ def pareto(rows: list[dict[str, Any]], x_title: str, y_title: str, hollow: bool 
     marks = base.mark_point(
         filled=not hollow, shape="diamond" if hollow else "circle", size=90, color=teal, opacity=1
     ).encode(tooltip=["label", "x", "y"])
-    words = base.mark_text(align="left", dx=9, color=text_colour()).encode(text="label:N")
-    front = base.transform_filter("datum.front").mark_line(color=teal, opacity=0.6)
-    return (front + marks + words).properties(height=300)
+    best = base.transform_filter("datum.front")
+    words = best.mark_text(align="left", dx=9, color=text_colour()).encode(text="label:N")
+    return (best.mark_line(color=teal, opacity=0.6) + marks + words).properties(height=300)
 
 
 @kept

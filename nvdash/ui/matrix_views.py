@@ -34,6 +34,7 @@ def grid(chosen: Selection) -> components.Table:
         "The number is the first release of the stretch that has this answer; ≤ marks an uncertain start."
     )
     components.legend()
+    st.space("small")  # the grid's own tool bar floats above it
     names = {label_of(rows, value): value for value in pivot["rows"]["values"]}
     heads = {label_of(columns, value): value for value in shown}
     cells = dict(placed(pivot))
@@ -55,34 +56,34 @@ def grid(chosen: Selection) -> components.Table:
 
 def grid_controls() -> tuple[str, str, str, bool, bool]:
     """Axes, stage and display of the grid; an axis equal to the other one swaps them."""
-    left, swap, middle, right = st.columns([3, 1, 3, 3], vertical_alignment="bottom")
-    rows = left.selectbox(
-        "Rows",
-        list(AXES),
-        key=ROWS,
-        bind="query-params",
-        on_change=selection.swap_equal_axes,
-        args=(ROWS, COLUMNS, "GPU", "KV cache"),
-    )
-    swap.button("⇄", help="Swap rows and columns", on_click=selection.swap, args=(ROWS, COLUMNS), width="stretch")
-    columns = middle.selectbox(
-        "Columns",
-        list(AXES),
-        index=1,
-        key=COLUMNS,
-        bind="query-params",
-        on_change=selection.swap_equal_axes,
-        args=(COLUMNS, ROWS, "KV cache", "GPU"),
-    )
-    stage = right.selectbox("Stage", list(STAGE_KEYS), key=STAGE, bind="query-params")
-    left, right = st.columns(2)
-    every = left.toggle("All cache dtypes", key=EVERY, bind="query-params")
-    words = right.toggle(
-        "Words instead of symbols",
-        key=WORDS,
-        bind="query-params",
-        help="For screen readers, and for whoever does not want to learn six signs.",
-    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        rows = st.selectbox(
+            "Rows",
+            list(AXES),
+            key=ROWS,
+            bind="query-params",
+            on_change=selection.swap_equal_axes,
+            args=(ROWS, COLUMNS, "GPU", "KV cache"),
+        )
+        st.button("⇄", help="Swap rows and columns", on_click=selection.swap, args=(ROWS, COLUMNS))
+        columns = st.selectbox(
+            "Columns",
+            list(AXES),
+            index=1,
+            key=COLUMNS,
+            bind="query-params",
+            on_change=selection.swap_equal_axes,
+            args=(COLUMNS, ROWS, "KV cache", "GPU"),
+        )
+        stage = st.selectbox("Stage", list(STAGE_KEYS), key=STAGE, bind="query-params")
+    with st.container(horizontal=True):
+        every = st.toggle("All cache dtypes", key=EVERY, bind="query-params")
+        words = st.toggle(
+            "Words instead of symbols",
+            key=WORDS,
+            bind="query-params",
+            help="For screen readers, and for whoever does not want to learn six signs.",
+        )
     return rows, columns, stage, every, words
 
 
