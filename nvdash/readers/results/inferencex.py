@@ -1,13 +1,13 @@
 """InferenceX (InferenceMAX): aggregated rows, rows of its API, and results of its experiments.
 
 Their keys look like vLLM's without `_ms`, and their times are seconds. Throughput is per GPU; output is divided by the
-decoding GPUs only.
+decoding GPUs only. A row of one node divides by tensor x pipeline x prefill-context parallelism.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from nvdash.readers.record import Reading, to_number
+from nvdash.readers.record import Reading, flag, to_number
 from nvdash.readers.results.common import MS_PER_S, Record, distribution, mapping, measured_runs, ratio
 from nvdash.readers.results.vllm import serve_controls, started
 
@@ -35,17 +35,18 @@ def _values(record: Record, metrics: Record) -> dict[str, Any]:
         "kind": "serving",
         "model": record.get("model"),
         "framework": _FRAMEWORKS.get(framework, framework) or None,
-        "version": _tag(record.get("image") or record.get("version")),
+        "version": _tag(record["image"]) if record.get("image") else record.get("version"),
         "gpu": record.get("hw", record.get("hardware")),
         "gpu_count": gpus,
         "weight_format": record.get("precision"),
-        "tp": record.get("tp"),
-        "ep": record.get("ep"),
-        "dp_attention": record.get("dp_attention"),
+        "tp": _width(record, "tp"),
+        "pp": _width(record, "pp"),
+        "ep": _width(record, "ep"),
+        "dcp": _width(record, "dcp_size"),
+        "dp_attention": _width(record, "dp_attention"),
         "tp_prefill": record.get("prefill_tp"),
         "tp_decode": record.get("decode_tp"),
-        "num_prefill_gpus": record.get("num_prefill_gpu"),
-        "num_decode_gpus": record.get("num_decode_gpu"),
+        **_sides(record),
         "disaggregated": record.get("disagg"),
         "spec_method": _drafter(record),
         "workload": record.get("benchmark_type"),
@@ -64,13 +65,38 @@ def _values(record: Record, metrics: Record) -> dict[str, Any]:
     }
 
 
+def _sides(record: Record) -> dict[str, Any]:
+    """GPUs of each side, where there are two."""
+    if not (flag(record.get("is_multinode")) or flag(record.get("disagg"))):
+        return {}
+    return {"num_prefill_gpus": record.get("num_prefill_gpu"), "num_decode_gpus": record.get("num_decode_gpu")}
+
+
 def _gpus(record: Record) -> tuple[int | None, int | None]:
-    """GPUs of the deployment and those that decode; only a disaggregated one has two sets."""
+    """GPUs of the deployment and those that decode.
+
+    The counts of the two sides hold where there are several nodes. On one node the API writes tensor times expert
+    parallelism there, which are the same GPUs twice; such a row is as wide as what it was divided by.
+    """
     prefill, decode = _count(record.get("num_prefill_gpu")), _count(record.get("num_decode_gpu"))
-    tp = _count(record.get("tp"))
-    if record.get("disagg") in (True, "true") and prefill and decode:
-        return prefill + decode, decode
-    return decode or prefill or tp, decode or tp
+    nodes, apart = flag(record.get("is_multinode")), flag(record.get("disagg"))
+    if nodes or (nodes is None and apart):
+        total = (prefill or 0) + (decode or 0) or None
+        return total, decode or total
+    if apart:
+        return None, None
+    parts = [_count(_width(record, name)) or 1 for name in ("pp", "pcp_size")]
+    tp = _count(_width(record, "tp"))
+    width = tp * parts[0] * parts[1] if tp else decode or prefill
+    return width, width
+
+
+def _width(record: Record, name: str) -> Any:
+    """A setting of the whole deployment: stated as such, or alike for both sides of one that is not disaggregated."""
+    if record.get(name) is not None or flag(record.get("disagg")):
+        return record.get(name)
+    prefill, decode = record.get(f"prefill_{name}"), record.get(f"decode_{name}")
+    return decode if prefill in (decode, None) else None
 
 
 def _count(value: Any) -> int | None:
@@ -79,8 +105,9 @@ def _count(value: Any) -> int | None:
 
 
 def _tag(image: Any) -> str | None:
-    """The version: the tag of a container image, or the text itself."""
-    return str(image).rsplit("/", 1)[-1].rsplit(":", 1)[-1] if image else None
+    """The tag of a container image; an image without one, or pinned by its digest alone, names no version."""
+    name = str(image).rsplit("/", 1)[-1].partition("@")[0]
+    return name.partition(":")[2] or None
 
 
 def _drafter(record: Record) -> Any:
