@@ -245,6 +245,53 @@ def test_of_two_starts_in_one_log_the_last_one_counts(tmp_path):
     assert [warning.code for warning in reading.warnings] == ["restarts"]
 
 
+def test_a_start_after_a_failed_one_counts(tmp_path):
+    failed = (
+        "(APIServer pid=1) INFO 11-01 09:00:00 [api_server.py:1] vLLM API server version 0.33.0\n"
+        "(EngineCore pid=2) ERROR 11-01 09:00:09 [core.py:1] ValueError: Free memory on device (13.58/15.99 GiB) on "
+        "startup is less than desired GPU memory utilization (0.85, 13.59 GiB).\n"
+    )
+    found = facts(tmp_path, failed + V1)
+    holds(found, {**SIZES, "status": "ok", "failure": None, "server_starts": 2})
+
+
+DRAFTERS = [
+    (
+        "the method comes first in the user's settings",
+        "INFO 1-1 [utils.py:1] non-default args: {'model': 'a/Target', 'speculative_config': {'method': 'mtp', "
+        "'num_speculative_tokens': 3}}\n",
+        {"model": "a/Target", "spec_method": "mtp", "num_speculative_tokens": 3, "draft_model": None},
+    ),
+    (
+        "only the engine names the method; the drafter is not the model",
+        "INFO 1-1 [utils.py:1] non-default args: {'speculative_config': {'model': 'a/Drafter', "
+        "'num_speculative_tokens': 15}, 'model': 'a/Target'}\n"
+        "INFO 1-1 [core.py:1] Initializing a V1 LLM engine (v0.25.1) with config: model='a/Target', "
+        "speculative_config=SpeculativeConfig(method='dflash', model='a/Drafter', num_spec_tokens=15), "
+        "kv_cache_dtype=auto\n",
+        {"model": "a/Target", "spec_method": "dflash", "num_speculative_tokens": 15, "draft_model": "a/Drafter"},
+    ),
+    (
+        "a command line in JSON, the drafter a folder",
+        "Launching vLLM with: --model a/Target --speculative-config "
+        '\'{"method": "eagle3", "model": "/data/drafters/x", "num_speculative_tokens": 2}\' --port 1\n',
+        {"model": "a/Target", "spec_method": "eagle3", "num_speculative_tokens": 2, "draft_model": "x"},
+    ),
+    (
+        "prediction layers of the target are no other model",
+        "INFO 1-1 [core.py:1] Initializing a V1 LLM engine (v0.24.1) with config: model='/models/model', "
+        "speculative_config=SpeculativeConfig(method='mtp', model='/models/model', num_spec_tokens=2), "
+        "kv_cache_dtype=auto\n",
+        {"spec_method": "mtp", "num_speculative_tokens": 2, "draft_model": None},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), [row[1:] for row in DRAFTERS], ids=[row[0] for row in DRAFTERS])
+def test_vllm_drafters(tmp_path, text, expected):
+    holds(facts(tmp_path, text + "INFO 1-1 [kv_cache_utils.py:1] GPU KV cache size: 1,000 tokens\n"), expected)
+
+
 SGLANG = [
     (
         "a drafter after the target, its usage negative",
@@ -301,6 +348,31 @@ SGLANG = [
             "attention_backend": "flashinfer",
             "tp": 2,
             "model": "m",
+        },
+    ),
+    (
+        "an older release names the one FP4 recipe it had",
+        "[2026-06-08 04:18:16] FP4 (E2M1) KV Cache might lead to a accuracy drop!\n"
+        "[2026-06-08 04:18:18] KV Cache is allocated. dtype: torch.float4_e2m1fn_x2, #tokens: 5519481, K size: "
+        "20.73 GB, V size: 20.73 GB\n",
+        {"kv_cache_dtype_resolved": "fp4_e2m1"},
+    ),
+    (
+        "a second start in one log",
+        "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='a/One', tp_size=1)\n"
+        "[2026-01-01 10:00:09] KV Cache is allocated. #tokens: 900, K size: 1.00 GB, V size: 1.00 GB\n"
+        "[2026-01-01 10:00:19] max_total_num_tokens=900, context_len=8192\n"
+        "[2026-01-01 11:00:00] server_args=ServerArgs(model_path='a/Two', tp_size=2, page_size=64)\n"
+        "[2026-01-01 11:00:09] KV Cache is allocated. #tokens: 1920, K size: 2.00 GB, V size: 2.00 GB\n"
+        "[2026-01-01 11:00:19] max_total_num_tokens=1920, context_len=4096\n",
+        {
+            "model": "a/Two",
+            "tp": 2,
+            "kv_tokens": 1920,
+            "kv_allocated_gib": 4.0,
+            "context_len": 4096,
+            "block_size": 64,
+            "server_starts": 2,
         },
     ),
     (

@@ -110,6 +110,20 @@ def flags(text: str) -> dict[str, str]:
     return found
 
 
+_SPECULATION = re.compile(
+    r"speculative[_-]config['\"]?[\s:=]+['\"]?(?:\{(?P<json>[^{}]*)\}|SpeculativeConfig\((?P<named>[^()]*)\))"
+)
+
+
+def without_speculation(text: str) -> tuple[str, dict[str, str]]:
+    """The text less the settings of a drafter, and these by themselves: both may name a model."""
+    match = _SPECULATION.search(text)
+    if match is None:
+        return text, {}
+    inner = flags((match["json"] or match["named"] or "").replace("\\", "").replace('"', "'"))
+    return f"{text[: match.start()]} {text[match.end() :]}", inner
+
+
 def _plain(value: str) -> str:
     """A printed value without quotes, module names and the frame of an enumeration."""
     value = value.strip("'\" ").replace("torch.", "")
@@ -117,7 +131,11 @@ def _plain(value: str) -> str:
     return member[1] if member else value
 
 
-_DTYPES = {"float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2", "float8_e4m3fnuz": "fp8_e4m3"}
+_DTYPES = {
+    "float8_e4m3fn": "fp8_e4m3",
+    "float8_e5m2": "fp8_e5m2",
+    "float8_e4m3fnuz": "fp8_e4m3",
+}
 
 
 def stored_dtype(word: str) -> str:

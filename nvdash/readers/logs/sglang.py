@@ -26,6 +26,7 @@ _PATTERNS = patterns(
     ("Capture cuda graph end", r"mem usage=(?P<cuda_graph_gib>-?[\d.]+) GB"),
     ("NVFP4 prefill dequant dtype", r"NVFP4 prefill dequant dtype: (?P<prefill_dequant_dtype>[\w.]+)"),
     ("KV Cache might lead", r"(?P<kv_recipe>NVFP4|FP4_MX_BLOCK16) KV Cache might lead"),
+    ("FP4 (E2M1) KV Cache might lead", r"(?P<kv_recipe>FP4 \(E2M1\)) KV Cache might lead"),
     ("Post-capture KV sizing", r"Post-capture KV sizing: .*?#tokens: (?P<kv_tokens_final>\d+)"),
     ("sglang", r"sglang(?:\[\w+\])?[ =]+v?(?P<version>\d+\.\d+[\w.]*)"),
 )
@@ -40,6 +41,7 @@ _POOL = re.compile(
 _MAMBA = re.compile(r"Mamba Cache is allocated\.(.*)")
 _STATE_SIZE = re.compile(r"size: ([\d.]+) ?GB")
 _RANK = re.compile(r"\[[\d :.,-]+ (?:[A-Z]+\d+ )*?TP(\d+)")
+_WRITER = re.compile(r"\[[\d :.,T-]+((?: ?[A-Z]+\d+)*)\]")
 _FAILED = {
     "Not enough memory": "not enough memory; the static fraction is too small",
     "OutOfMemoryError": "out of GPU memory",
@@ -62,17 +64,21 @@ class Log:
     """One server's messages, taken one by one."""
 
     def __init__(self) -> None:
-        self._said, self._sizes = Facts(), _Sizes()
+        self._said, self._sizes, self._starts = Facts(), _Sizes(), 1
 
     def take(self, text: str) -> None:
-        """Take one message in; the lines of every batch state nothing that is kept."""
-        if "batch. #" not in text:
-            self._said.match(_PATTERNS, text)
-            self._sizes.take(text)
+        """Take one message in; a start after sizes or a failure begins anew, so that the last start counts."""
+        if "#running-req" in text:
+            return
+        if "server_args=ServerArgs(" in text and (self._sizes.failures or "kv_tokens" in self._said.values):
+            self._said, self._sizes, self._starts = Facts(), _Sizes(), self._starts + 1
+        self._said.match(_PATTERNS, text)
+        self._sizes.take(text)
 
     def facts(self) -> dict[str, Any]:
         """The facts about the server, each by its normal name."""
-        return _settled(self._said.values, self._sizes)
+        starts = {"server_starts": self._starts} if self._starts > 1 else {}
+        return {**_settled(self._said.values, self._sizes), **starts}
 
 
 def read(messages: Iterable[str]) -> dict[str, Any]:
@@ -93,6 +99,11 @@ class _Sizes:
         self.quant: dict[str, str] = {}
         self.classes: list[str] = []
         self.pools: list[Pool] = []
+        """Pools of the target."""
+        self.draft_pools: list[Pool] = []
+        """Pools that a rank allocates once it is done with the target's."""
+        self.done: set[str] = set()
+        """Ranks that are."""
         self.state_gib: float | None = None
         self.ranks: set[int] = set()
         self.options: dict[str, str] = {}
@@ -105,7 +116,9 @@ class _Sizes:
         if match := _WEIGHTS_END.search(text):
             self._weights(match)
         if match := _POOL.search(text):
-            self._pool(match)
+            self._pool(match, _writer(text))
+        if "Memory pool end." in text:
+            self.done.add(_writer(text))
         if match := _MAMBA.search(text):
             self.state_gib = round(sum(map(float, _STATE_SIZE.findall(match[1]))), 2)
         if "server_args=ServerArgs(" in text:
@@ -123,15 +136,22 @@ class _Sizes:
             if match[key]:
                 self.quant.setdefault(key, match[key])
 
-    def _pool(self, match: re.Match[str]) -> None:
-        """Keep a pool once, however many ranks print it."""
+    def _pool(self, match: re.Match[str], writer: str) -> None:
+        """Keep a pool once, however many ranks print it; one after the end of a rank's pools is the drafter's."""
         kv, k, v = (float(match[name]) if match[name] else None for name in ("kv", "k", "v"))
         both = round(k + v, 2) if k is not None and v is not None else None
         tokens = int(match["tokens"]) if match["tokens"] else None
         dtype = stored_dtype(match["dtype"]) if match["dtype"] else None
         pool = Pool(tokens, both if kv is None else kv, k, v, dtype)
-        if pool not in self.pools:
-            self.pools.append(pool)
+        pools = self.draft_pools if writer in self.done else self.pools
+        if pool not in pools:
+            pools.append(pool)
+
+
+def _writer(text: str) -> str:
+    """The rank that wrote a line, as its stamp names it."""
+    match = _WRITER.match(text.lstrip())
+    return match[1].strip() if match else ""
 
 
 def _settled(said: dict[str, Any], log: _Sizes) -> dict[str, Any]:
@@ -152,9 +172,14 @@ def _settled(said: dict[str, Any], log: _Sizes) -> dict[str, Any]:
         "k_gib": pool.k_gib,
         "v_gib": pool.v_gib,
         "state_gib": log.state_gib,
-        "kv_cache_dtype_resolved": _stored(said, pool),
+        "kv_cache_dtype_resolved": _stored(said, pool, options.get("kv_cache_dtype_requested")),
+        "block_size": options.get("block_size") or _page(log.options),
         **_weights(said, log),
     }
+    facts |= _parallel_attention(log.options, facts)
+    facts["draft_model"] = _drafter(log.options)
+    if log.draft_pools:
+        facts["draft_kv_allocated_gib"] = log.draft_pools[0].gib
     several = len(log.pools) > 1 or log.state_gib is not None
     if len(log.pools) > 1:
         facts["pools"] = [{"kv_tokens": entry.tokens, "gib": entry.gib} for entry in log.pools]
@@ -164,6 +189,26 @@ def _settled(said: dict[str, Any], log: _Sizes) -> dict[str, Any]:
 
 
 _WORKING = frozenset({"kv_stored", "kv_recipe", "kv_tokens_final", "avail_before_weights_gib"})
+
+
+def _page(options: dict[str, str]) -> int | None:
+    """Tokens of a page, where the options say more than the default of one."""
+    page = options.get("page_size", "")
+    return int(page) if page.isdecimal() and int(page) > 1 else None
+
+
+def _parallel_attention(options: dict[str, str], facts: dict[str, Any]) -> dict[str, Any]:
+    """Ranks that share the heads of one replica, where attention runs data-parallel inside the tensor ranks."""
+    tp, dp = facts.get("tp"), facts.get("dp")
+    if options.get("enable_dp_attention") != "True" or not tp or not dp or tp % dp:
+        return {}
+    return {"attention_tp": tp // dp}
+
+
+def _drafter(options: dict[str, str]) -> str | None:
+    """The drafter's own model, where it is not the target itself."""
+    named = options.get("speculative_draft_model_path", "None")
+    return clean_model(named) if named not in ("None", "", options.get("model_path")) else None
 
 
 def _main_pool(pools: list[Pool], tokens: int | None) -> Pool:
@@ -186,12 +231,18 @@ def _weights(said: dict[str, Any], log: _Sizes) -> dict[str, Any]:
     }
 
 
-def _stored(said: dict[str, Any], pool: Pool) -> str | None:
-    """The dtype that the pool holds; both FP4 recipes print one dtype, only the accuracy warning names the recipe."""
+def _stored(said: dict[str, Any], pool: Pool, asked: str | None) -> str | None:
+    """The dtype that the pool holds; both FP4 recipes print one dtype, the warning or the flag names the recipe."""
     recipe = said.get("kv_recipe")
     if recipe:
-        return str(recipe).lower()
-    return pool.dtype or (stored_dtype(said["kv_stored"]) if "kv_stored" in said else None)
+        return "fp4_e2m1" if recipe.startswith("FP4 ") else str(recipe).lower()
+    stored = pool.dtype or (stored_dtype(said["kv_stored"]) if "kv_stored" in said else None)
+    return asked if stored == FP4_PAIR and asked in FP4_FLAGS else stored
+
+
+FP4_PAIR = "float4_e2m1fn_x2"
+FP4_FLAGS = ("fp4_e2m1", "fp4_mx_block16", "nvfp4")
+"""Flags whose pools print this one dtype."""
 
 
 def _observed(gib: float | None, tokens: int | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from nvdash.readers.logs.facts import Facts, flags, stated_controls, stored_dtype
+from nvdash.readers.logs.facts import Facts, flags, stated_controls, stored_dtype, without_speculation
 from nvdash.readers.logs.vllm_patterns import ENGINE, MEMORY, SIZES, WEIGHTS
 from nvdash.readers.record import clean_model, is_path
 
@@ -76,6 +76,10 @@ _SOURCE_LINES = {
     "0.16": (1307,), "0.18": (1316, 1319), "0.20": (1711, 1731), "0.21": (1708,), "0.24": (2146,), "0.27": (2235,),
 }  # fmt: skip
 _SOURCE_LINE = re.compile(r"kv_cache_utils\.py:(\d+)\] \w[\w +]* KV cache size")
+UNTAGGED = ("0.1.dev", "0.0.", "dev")
+"""How the version of a build without tags begins; it says nothing of its age."""
+SMALLEST_BLOCK = 8
+"""Every block holds a multiple of so many tokens, but for kernels of one token."""
 RULE_CHANGED = (0, 21)
 """First release that prints concurrency x length instead of blocks x block size."""
 
@@ -87,11 +91,11 @@ class Log:
         self._said, self._log = Facts(), _Context()
 
     def take(self, text: str) -> None:
-        """Take one message in; a start after sizes were printed begins anew, so that the last start counts."""
+        """Take one message in; a start after sizes or a failure begins anew, so that the last start counts."""
         if "throughput:" in text:
             self._log.load(self._said, text)
             return
-        if "vLLM API server version" in text and "kv_tokens" in self._said.values:
+        if "vLLM API server version" in text and self._log.ended(self._said):
             self._said, self._log = Facts(), _Context(self._log.starts + 1)
         for table in (SIZES, WEIGHTS, MEMORY, ENGINE):
             self._said.match(table, text)
@@ -117,6 +121,8 @@ class _Context:
         self.starts = starts
         self.arguments: dict[str, str] = {}
         self.config: dict[str, str] = {}
+        self.drafter: dict[str, str] = {}
+        """Settings of the drafter, as the user or the engine states them."""
         self.ranks: dict[str, set[int]] = {name: set() for name in ("dp", "pp", "tp", "dcp")}
         self.release_hint: str | None = None
         self.failures: set[str] = set()
@@ -139,7 +145,13 @@ class _Context:
             self.release_hint = next((r for r, lines in _SOURCE_LINES.items() if number in lines), None)
         self.failures |= {literal for literal in _FAILURES if literal in text}
 
+    def ended(self, said: Facts) -> bool:
+        """Whether this start came as far as a server comes: to its sizes, or to a failure."""
+        return bool(self.failures) or any(name in said.values for name in ("kv_tokens", "available_kv_gib"))
+
     def _options(self, text: str) -> None:
+        text, drafter = without_speculation(text)
+        self.drafter |= {name: value for name, value in drafter.items() if value != "None"}
         if "with config:" in text:
             self.config = flags(text.split("with config:", 1)[1]) | self.config
         else:
@@ -182,7 +194,8 @@ def _settled(said: dict[str, Any], log: _Context) -> dict[str, Any]:
     facts |= _weights(said)
     facts |= _cache(said, log)
     facts |= {name: facts.get(name) or _size(ranks) for name, ranks in log.ranks.items()}
-    facts |= _speculation(log.arguments, log.config)
+    facts |= _speculation(log, facts["model"])
+    facts["state_dtype"] = said.get("state_dtype") or _state_dtype({**log.config, **log.arguments})
     backends = said.get("attention_backends", [])
     if backends:
         facts["attention_backend"] = backends[0]
@@ -271,15 +284,32 @@ def _size(ranks: set[int]) -> int | None:
     return count if ranks == set(range(count)) else 1 << (count - 1).bit_length()
 
 
-def _speculation(arguments: dict[str, str], config: dict[str, str]) -> dict[str, Any]:
-    engine = config.get("num_spec_tokens") or config.get("num_speculative_tokens")
-    count = arguments.get("num_speculative_tokens") or engine
-    method = arguments.get("method")
-    digits = "".join(character for character in count or "" if character.isdigit())
+def _speculation(log: _Context, model: str | None) -> dict[str, Any]:
+    """The drafter's method, its tokens per step, and its own model where that is not the target itself."""
+    stated = {**log.config, **log.arguments, **log.drafter}
+    counts = (stated.get(name) for name in ("num_speculative_tokens", "num_spec_tokens"))
+    tokens = next((int(count) for count in counts if count and count.isdecimal()), None)
+    if tokens is None:
+        return {"num_speculative_tokens": None, "spec_method": None}
+    named = log.drafter.get("model") or stated.get("speculative_model")
+    word = named.strip("[]") if named and named.startswith("[") else None
+    drafter = clean_model(named) if named and word is None else None
+    method = log.drafter.get("method") or word or ("draft_model" if stated.get("speculative_model") else None)
     return {
-        "num_speculative_tokens": int(digits) if digits else None,
-        "spec_method": method if method and digits else None,
+        "num_speculative_tokens": tokens,
+        "spec_method": method,
+        "draft_model": drafter if drafter != model and drafter not in (None, _base_name(model)) else None,
     }
+
+
+def _state_dtype(options: dict[str, str]) -> str | None:
+    """The type of recurrent states that the user asked for."""
+    asked = options.get("mamba_ssm_cache_dtype")
+    return asked if asked not in ("auto", "None") else None
+
+
+def _base_name(model: str | None) -> str | None:
+    return model.rpartition("/")[2] if model else None
 
 
 def _platform(said: dict[str, Any], log: _Context) -> dict[str, Any]:
@@ -332,7 +362,11 @@ def _rule(facts: dict[str, Any], log: _Context) -> str | None:
     tokens, length, times = facts.get("kv_tokens"), facts.get("max_model_len"), facts.get("max_concurrency")
     if tokens and length and times and abs(tokens - times * length) > 0.0051 * length + 1:
         return "blocks"
-    release = facts.get("version") or log.release_hint
+    release = facts.get("version")
+    if release is None or release.startswith(UNTAGGED):
+        if tokens and tokens % SMALLEST_BLOCK and facts.get("block_size") != 1:
+            return "concurrency"
+        release = log.release_hint
     numbers = re.match(r"(\d+)\.(\d+)", release or "")
     if not numbers:
         return None

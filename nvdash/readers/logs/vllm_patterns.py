@@ -71,6 +71,7 @@ ENGINE = patterns(
     ("Starting to load model", r"Starting to load model (?P<model_loaded>\S+?)\.\.\."),
     ("Resolved architecture", r"Resolved architecture: (?P<architecture>\w+)"),
     ("attention block size to", r"Setting attention block size to (?P<block_size>\d+) tokens"),
+    ("mamba_ssm_cache_dtype to", r"Updating mamba_ssm_cache_dtype to '(?P<state_dtype>\w+)'"),
     ("kv cache block size to", r"Setting kv cache block size to (?P<block_size_backend>\d+) for"),
     ("Chunked prefill is enabled", r"with max_num_batched_tokens=(?P<max_num_batched_tokens>\d+)"),
     ("padding layers", r"Add (?P<padding_layers>\d+) padding layers"),
