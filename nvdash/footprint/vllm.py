@@ -70,7 +70,7 @@ def replay_vllm(layout: Layout, request: CacheRequest) -> Allocation:
         formula=shape.terms,
         formula_text=formula_text(shape.terms, request.tp),
         groups=shape.groups,
-        block_size=min((group.spec.block for group in pool.groups if group.spec.kind != "state"), default=None),
+        block_size=_attention_block(pool),
         bytes_per_block=pool.bytes_per_block[pool.widest],
         num_blocks=counts.blocks,
         kv_tokens=counts.tokens,
@@ -179,6 +179,13 @@ def _tokens(setup: Setup, pool: Pool, blocks: int, concurrency: float | None) ->
 
 def _smallest(pool: Pool) -> int:
     return min(group.spec.block for group in pool.groups)
+
+
+def _attention_block(pool: Pool) -> int | None:
+    """The smallest block of the attention layers, those aside whose block the model itself fixes."""
+    members = [(cache, spec) for group in pool.groups for cache, spec in group.members if spec.kind != "state"]
+    chosen = [spec.block for cache, spec in members if not cache.block] or [spec.block for _, spec in members]
+    return min(chosen, default=None)
 
 
 def _groups(pool: Pool) -> tuple[Group, ...]:

@@ -38,7 +38,7 @@ def test_a_log_of_0_24_with_a_drafter_is_reproduced_to_the_token():
     found = allocate("0.24.0", 10.2938, **asked)
     assert (found.kv_tokens, f"{found.max_concurrency:.2f}") == (1_993_100, "1.90")
     assert (found.num_blocks, found.blocks_per_request) == (10_631, 5_593)
-    assert found.groups[0].block_size == 256
+    assert (found.groups[0].block_size, found.block_size) == (256, 256)
 
 
 def test_a_refusal_of_0_22_is_reproduced_with_its_estimate():
