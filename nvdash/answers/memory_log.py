@@ -1,15 +1,20 @@
 """`memory --log`: what the allocator predicts for a serving log, beside what the log printed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nvdash.answers.envelope import envelope
+from nvdash.answers.memory_names import named_model
 from nvdash.answers.memory_question import MemoryQuestion, memory_question
-from nvdash.errors import UnknownError, UsageError
+from nvdash.errors import UsageError
 from nvdash.footprint.allocator import replay
+from nvdash.footprint.caches import DTYPE_BYTES, WINDOW_KINDS, Cache, Layout
 from nvdash.footprint.from_log import ROUNDING_GIB, TOLERANCE, Printed, Row, compare, formula_cause
-from nvdash.footprint.request import CacheRequest
+from nvdash.footprint.ranks import MTP_METHODS, NO_CACHE_METHODS
+from nvdash.footprint.request import CacheRequest, Draft
+from nvdash.footprint.vllm_rules import RANGES, version
 from nvdash.targets import GIB
 
 RULE_RELEASES = {"concurrency": None, "blocks": "0.19.0"}
@@ -21,7 +26,7 @@ TAKEN = {
     "model": ("model",),
     "framework": ("framework",),
     "release": ("version",),
-    "tp": ("tp",),
+    "tp": ("attention_tp", "tp"),
     "pp": ("pp",),
     "dcp": ("dcp",),
     "max_model_len": ("max_model_len", "context_len"),
@@ -30,6 +35,7 @@ TAKEN = {
     "kv_cache_dtype": ("kv_cache_dtype_resolved", "kv_cache_dtype_requested"),
     "draft_method": ("spec_method",),
     "draft_tokens": ("num_speculative_tokens",),
+    "draft_model": ("draft_model",),
     "gpu_memory_utilization": ("gpu_memory_utilization",),
 }
 """Words of the question that a log may state, and its facts that do."""
@@ -47,8 +53,7 @@ READING = (
     "rounds it. Consistent: the printed number lies in it. Explained: it does once the cause is taken into account."
 )
 """How to read the comparison, for whoever sees it first."""
-NAME_IT = "name the model that was served: --model, or the list beside the file on the page"
-COUNTS = ("tp", "pp", "dcp", "max_model_len", "max_num_batched_tokens")
+COUNTS = ("tp", "pp", "dcp", "max_model_len", "max_num_batched_tokens", "block_size", "draft_tokens")
 
 
 def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,8 +63,11 @@ def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
     words, notes = words_of(question, server)
     asked = memory_question(words)
     printed = printed_of(server)
+    asked = replace(asked, layout=printed_layout(asked.layout, server, notes), request=with_bare_drafts(asked, words))
     rows, request = compare(asked.layout, asked.request, printed)
-    named = "weights" in words or "model" not in question_words(question)
+    if "draft_tokens" in words and "draft_method" not in words:
+        rows = [replace(row, cause=row.cause or UNKNOWN_DRAFTER) if row.consistent is False else row for row in rows]
+    named = "weights" in words or str(server.get("model", "")).endswith(str(words["model"]))
     found = [*rows, *_formula_row(asked, request, printed), *(_weights_row(asked, server) if named else [])]
     return envelope(
         "memory",
@@ -76,6 +84,37 @@ def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
         fits=None,
         notes=[*notes, *asked.notes],
     )
+
+
+def printed_layout(layout: Layout, server: Mapping[str, Any], notes: list[str]) -> Layout:
+    """The layers whose pool the printed tokens count: SGLang prints one pool for each kind, or one for all."""
+    layout = with_stated_type(layout, server)
+    if server.get("framework") != "sglang":
+        return layout
+    windows = [cache for cache in layout.caches if cache.kind in WINDOW_KINDS]
+    full = tuple(cache for cache in layout.caches if cache.kind not in (*WINDOW_KINDS, "state"))
+    if len(server.get("pools", ())) > 1 and windows and full:
+        notes.append("the pool of the full-attention layers is compared; windowed layers have their own")
+        return replace(layout, caches=full)
+    if windows:
+        return replace(layout, caches=tuple(_as_full(cache) for cache in layout.caches))
+    return replace(layout, caches=full) if layout.has_state and full else layout
+
+
+def with_stated_type(layout: Layout, server: Mapping[str, Any]) -> Layout:
+    """The layout with the type of recurrent states that the log states, whatever the config of the base model says."""
+    stated = server.get("state_dtype")
+    if stated not in DTYPE_BYTES or not layout.has_state:
+        return layout
+    typed = (
+        replace(cache, state=replace(cache.state, head_dtype=stated)) if cache.state else cache
+        for cache in layout.caches
+    )
+    return replace(layout, caches=tuple(typed))
+
+
+def _as_full(cache: Cache) -> Cache:
+    return replace(cache, kind="full", window=0) if cache.kind in ("sliding", "chunked") else cache
 
 
 def server_facts(path: Path) -> Mapping[str, Any]:
@@ -97,6 +136,8 @@ def words_of(question: Mapping[str, Any], server: Mapping[str, Any]) -> tuple[di
     given = question_words(question)
     notes: list[str] = []
     stated = {word: _first(server, names) for word, names in TAKEN.items()}
+    if server.get("framework") == "sglang":
+        stated["block_size"] = server.get("block_size")
     stated = {word: value for word, value in stated.items() if value is not None}
     defaults = {"framework": "vllm", "kv_cache_dtype": "auto", "tp": 1, "pp": 1, "dcp": 1}
     own = {word: value for word, value in given.items() if value != defaults.get(word) or word not in stated}
@@ -104,13 +145,52 @@ def words_of(question: Mapping[str, Any], server: Mapping[str, Any]) -> tuple[di
     for word in COUNTS:
         if isinstance(words.get(word), float):
             words[word] = int(words[word])
-    if "release" not in words and words.get("framework", "vllm") == "vllm":
+    if "release" not in own and words.get("framework", "vllm") == "vllm" and not is_release(words.get("release")):
         release = _release_by_rule(server, notes)
+        words = {word: value for word, value in words.items() if word != "release"}
         words |= {"release": release} if release else {}
-    if "draft_tokens" in words and "draft_method" not in words:
-        words["draft_method"] = "mtp"
-        notes.append("the log names no drafter method: its own prediction layers (mtp) are taken")
-    return _named_model(words, server), notes
+    return named_model(with_drafter(words, own, notes), server, notes), notes
+
+
+def is_release(stated: Any) -> bool:
+    """Whether a printed version is a release or follows one; a build without tags calls itself 0.1.dev…."""
+    try:
+        return stated is not None and version(str(stated)) >= version(RANGES[0].since)
+    except UsageError:
+        return False
+
+
+def with_drafter(words: Mapping[str, Any], own: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    """The question with what is known of the log's drafter; one whose layers are unknown is left out and named."""
+    from nvdash.readers import catalogue
+
+    if "draft_model" in own or not any(word in words for word in DRAFT_WORDS):
+        return dict(words)
+    bare = {word: value for word, value in words.items() if word not in DRAFT_WORDS or word in own}
+    if words.get("framework") == "sglang":
+        return bare
+    method, named = str(words.get("draft_method") or "mtp").lower(), words.get("draft_model")
+    if method in MTP_METHODS or method in NO_CACHE_METHODS:
+        if "draft_method" not in words:
+            notes.append("the log names no drafter method: its own prediction layers (mtp) are taken")
+        return {**{word: value for word, value in words.items() if word != "draft_model"}, "draft_method": method}
+    row = catalogue.load().model_row(str(named)) if named else None
+    if row is not None:
+        return {**words, "draft_method": method}
+    whose = f" ({named})" if named else ""
+    notes.append(f"the layers of the {method} drafter{whose} are not known and left out: give --draft-model")
+    return bare | {word: words[word] for word in ("draft_tokens",) if word in words}
+
+
+def with_bare_drafts(asked: MemoryQuestion, words: Mapping[str, Any]) -> CacheRequest:
+    """The request with the tokens of a drafter whose layers are unknown: states grow with them all the same."""
+    if asked.request.draft is not None or "draft_tokens" not in words:
+        return asked.request
+    return replace(asked.request, draft=Draft(NO_CACHE_METHODS[0], words["draft_tokens"]))
+
+
+UNKNOWN_DRAFTER = "the drafter has layers of its own, and its config is not known"
+DRAFT_WORDS = ("draft_method", "draft_tokens", "draft_model")
 
 
 def question_words(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,28 +208,10 @@ def _release_by_rule(server: Mapping[str, Any], notes: list[str]) -> str | None:
     first = rule is None and server.get("status") != "failed" and any(name in server for name in FIRST_ENGINE)
     release = LAST_OF_FIRST_ENGINE if first else RULE_RELEASES.get(str(rule))
     why = "by the wording of its numbers" if first or rule else "no number tells its age, so"
-    notes.append(
-        f"no version was printed: {why} {f'the rules of {release}' if release else 'the newest rules'} are used"
-    )
+    known = server.get("version")
+    printed = f"{known} is no release" if known else "no version was printed"
+    notes.append(f"{printed}: {why} {f'the rules of {release}' if release else 'the newest rules'} are used")
     return release
-
-
-def _named_model(words: dict[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
-    """The model by the catalogue name that ends like the log's; a log often prints a folder's base name."""
-    from nvdash.readers import catalogue
-
-    if "model" not in words:
-        known = server.get("architecture")
-        found = f"the log names none{f', only the architecture {known}' if known else ''}"
-        raise UsageError("the log", "the name of its model", found, NAME_IT)
-    name = str(words["model"])
-    known = catalogue.load()
-    if known.model_row(name) is None and not Path(name).exists():
-        ending = {other for other in known.all_model_names() if other.rpartition("/")[2].casefold() == name.casefold()}
-        if len(ending) == 1:
-            return {**words, "model": ending.pop()}
-        raise UnknownError(f"model {name!r}", "a model of the catalogue", "found none of this name", NAME_IT)
-    return words
 
 
 def printed_of(server: Mapping[str, Any]) -> Printed:
@@ -162,6 +224,7 @@ def printed_of(server: Mapping[str, Any]) -> Printed:
         max_concurrency=server.get("max_concurrency"),
         block_size=server.get("block_size"),
         exact_bytes=server.get("available_min_bytes"),
+        num_parts=2 if "available_kv_gib" not in server and "k_gib" in server else 1,
     )
 
 
@@ -202,10 +265,10 @@ def _formula_row(asked: MemoryQuestion, request: CacheRequest, printed: Printed)
         return []
     shape = replay(asked.layout, request)
     formula = shape.bytes_per_token
-    seen = sum(pools) / 2 * request.dcp / tokens
-    differs = not formula or abs(seen / formula - 1) > TOLERANCE
+    low, high = (pool * request.dcp / tokens for pool in pools)
+    differs = not formula or not low <= formula * (1 + TOLERANCE) or not formula * (1 - TOLERANCE) <= high
     cause = formula_cause(shape) if differs else ""
-    return [Row("kv_bytes_per_token", formula, formula, round(seen, 1), not differs, cause)]
+    return [Row("kv_bytes_per_token", formula, formula, round((low + high) / 2, 1), not differs, cause)]
 
 
 def _weights_row(asked: MemoryQuestion, server: Mapping[str, Any]) -> list[Row]:

@@ -13,6 +13,7 @@ from nvdash.errors import NvdashError
 from nvdash.footprint.allocator import replay
 from nvdash.footprint.caches import Layout
 from nvdash.footprint.request import Allocation, CacheRequest, Draft
+from nvdash.footprint.vllm_rules import RANGES, version
 from nvdash.targets import GIB
 
 ROUNDING_GIB = 0.005
@@ -36,6 +37,8 @@ class Printed:
     block_size: int | None = None
     exact_bytes: int | None = None
     """Memory printed in bytes, not rounded."""
+    num_parts: int = 1
+    """Rounded numbers that `available_gib` is the sum of: two where keys and values are printed apart."""
 
     def pools(self) -> tuple[int, int] | None:
         """The smallest and largest memory that rounds to what was printed."""
@@ -43,7 +46,8 @@ class Printed:
             return self.exact_bytes, self.exact_bytes
         if self.available_gib is None:
             return None
-        return int((self.available_gib - ROUNDING_GIB) * GIB), int((self.available_gib + ROUNDING_GIB) * GIB)
+        slack = ROUNDING_GIB * self.num_parts
+        return int((self.available_gib - slack) * GIB), int((self.available_gib + slack) * GIB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ def compare(layout: Layout, request: CacheRequest, printed: Printed) -> tuple[li
             cause = "; ".join(hypothesis.cause for hypothesis in chosen)
             pairs = zip(rows, plain, strict=True)
             return [replace(row, cause=cause if before.consistent is False else "") for row, before in pairs], changed
-    return [replace(row, cause=_unexplained(row, printed)) for row in plain], request
+    ranks = request.tp * request.pp
+    return [replace(row, cause=_unexplained(row, printed, ranks)) for row in plain], request
 
 
 def _agree(rows: Sequence[Row]) -> bool:
@@ -117,7 +122,7 @@ def _row(number: str, ends: list[Allocation], printed: float | None) -> Row:
 
 def hypotheses(layout: Layout, request: CacheRequest, printed: Printed) -> list[Hypothesis]:
     """What may have been left out, the likeliest first."""
-    found = []
+    found = _of_a_build(request)
     if printed.block_size is not None and request.block_size is None:
         words = f"block size {printed.block_size}: fixed by a flag or the backend"
         found.append(Hypothesis("block", words, {"block_size": printed.block_size}))
@@ -147,13 +152,25 @@ def hypotheses(layout: Layout, request: CacheRequest, printed: Printed) -> list[
     return found
 
 
-def _unexplained(row: Row, printed: Printed) -> str:
+def _of_a_build(request: CacheRequest) -> list[Hypothesis]:
+    """A development build is numbered after the last release, and often has the rules of the next one."""
+    later = _next_range(request.release) if request.framework == "vllm" and request.release else None
+    if later is None or ".dev" not in (request.release or ""):
+        return []
+    return [Hypothesis("rule", f"the development build has the rules of {later}", {"release": later})]
+
+
+def _next_range(release: str) -> str | None:
+    return next((rules.since for rules in RANGES if version(rules.since) > version(release)), None)
+
+
+def _unexplained(row: Row, printed: Printed, ranks: int) -> str:
     """The cause of a difference that no omission explains: a rounding, another rank, or none that is known."""
     if row.consistent is not False or row.printed is None or not row.low or row.high is None:
         return ""
     if row.low * (1 - TOLERANCE) <= row.printed <= row.high * (1 + TOLERANCE):
         return "within 1 %: rounding of another printed number"
-    if row.number in ("num_blocks", "kv_tokens", "max_concurrency") and row.printed < row.low:
+    if ranks > 1 and row.number in ("num_blocks", "kv_tokens", "max_concurrency") and row.printed < row.low:
         share = row.printed / row.low
         have = (printed.available_gib or 0) * share
         return f"another rank is the limit: about {have:.2f} GiB there would give this, {share:.0%} of what was printed"
@@ -168,6 +185,10 @@ def formula_cause(allocation: Allocation) -> str:
         return "states of fixed size share the blocks: a printed token pays for every group"
     if padding:
         return f"padding: {padding} padding layers"
+    blocks = sorted({group.block_size for group in allocation.groups})
+    if len(blocks) > 1 and allocation.kv_tokens_rule == "blocks":
+        words = " and ".join(map(str, blocks))
+        return f"blocks of {words} tokens: the printed tokens count the smallest in every group"
     if allocation.padding_bytes:
         return f"padding: {allocation.padding_bytes} B of every block hold nothing"
     if len(kinds) > 1 and allocation.kv_tokens_rule == "concurrency":

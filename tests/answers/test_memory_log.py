@@ -6,6 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from nvdash.answers.memory import exit_code, memory
+from nvdash.answers.memory_log import UNKNOWN_DRAFTER
+from nvdash.answers.memory_names import base_of
 from nvdash.cli import main
 from nvdash.errors import NvdashError, UsageError
 
@@ -62,10 +64,115 @@ def test_twice_the_tokens_are_silent_fp8(tmp_path):
     assert answer["sentence"].endswith("agree only with this explanation: silent fp8: only one byte per value fits.")
 
 
-def test_fewer_tokens_are_another_rank(tmp_path):
-    rows = rows_of(memory({"log": log(tmp_path, 80_000)}))
+def test_fewer_tokens_are_another_rank_where_there_is_one(tmp_path):
+    rows = rows_of(memory({"log": log(tmp_path, 80_000), "tp": 2}))
     assert rows["kv_tokens"]["consistent"] is False
-    assert rows["kv_tokens"]["cause"].startswith("another rank is the limit: about 9.7")
+    assert rows["kv_tokens"]["cause"].startswith("another rank is the limit: about 4.8")
+    assert rows_of(memory({"log": log(tmp_path, 80_000)}))["kv_tokens"]["cause"] is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["someone/Llama-3.1-8B-Instruct-AWQ-INT4", "Meta-Llama-3.1-8B-Instruct-quantized.w8a8"],
+)
+def test_a_repackagers_name_finds_the_base_and_says_so(tmp_path, name):
+    answer = memory({"log": log(tmp_path, 163_840, model=name)})
+    assert (
+        answer["question"]["model"].endswith("Llama-3.1-8B-Instruct") or "Llama-3.1-8B" in answer["question"]["model"]
+    )
+    assert any(note.startswith(f"{name} is not in the catalogue") for note in answer["notes"])
+    assert rows_of(answer)["kv_tokens"]["consistent"] and "weights_gib" not in rows_of(answer)
+
+
+@pytest.mark.parametrize("name", ["deepseek-r1-distill-qwen-14b-awq", "someone/Llama-3.1-9B-AWQ", "AWQ"])
+def test_another_size_or_family_is_no_repackaging(name):
+    assert base_of(name, None) is None
+
+
+def test_another_class_is_no_repackaging():
+    assert base_of("x/Qwen3-8B-FP8", "Qwen3ForCausalLM") == "Qwen/Qwen3-8B"
+    assert base_of("x/Qwen3-8B-FP8", "Qwen3ForSequenceClassification") is None
+
+
+def test_a_build_without_tags_is_dated_by_its_numbers(tmp_path):
+    path = tmp_path / "server.log"
+    text = "\n".join(LINES).format(tokens=163_837, times=163_837 / 8192, model="meta-llama/Llama-3.1-8B-Instruct")
+    path.write_text(text.replace("v0.11.0", "v0.1.dev1+g6804e1b81").replace("[kv_cache_utils.py:1087]", "[x.py:1]"))
+    answer = memory({"log": str(path)})
+    # no block holds an odd number of tokens: requests times length, as printed from 0.21 on
+    assert any(note.startswith("0.1.dev1+g6804e1b81 is no release") for note in answer["notes"])
+    assert answer["server"]["version"] == "0.1.dev1+g6804e1b81"
+    assert rows_of(answer)["kv_tokens"]["consistent"]
+
+
+DRAFTED = (
+    "speculative_config=SpeculativeConfig(method='dflash', model='someone/Drafter', num_spec_tokens=15), "
+    "max_seq_len=8192"
+)
+
+
+def test_a_drafter_of_unknown_layers_is_left_out_and_named(tmp_path):
+    path = tmp_path / "server.log"
+    text = "\n".join(LINES).format(tokens=100_000, times=100_000 / 8192, model="meta-llama/Llama-3.1-8B-Instruct")
+    path.write_text(text.replace("max_seq_len=8192", DRAFTED))
+    answer = memory({"log": str(path)})
+    assert (answer["server"]["spec_method"], answer["server"]["draft_model"]) == ("dflash", "someone/Drafter")
+    assert rows_of(answer)["kv_tokens"]["cause"] == UNKNOWN_DRAFTER
+    assert any("dflash drafter (someone/Drafter)" in note for note in answer["notes"])
+
+
+SGLANG = (
+    "[2026-01-04 07:04:20] server_args=ServerArgs(model_path='/data/Qwen3-235B-A22B-W8A8', tp_size=16, dp_size=16, "
+    "page_size=128, enable_dp_attention=True, kv_cache_dtype='auto', speculative_algorithm='EAGLE3', "
+    "speculative_draft_model_path='/data/drafter', speculative_num_draft_tokens=4)",
+    "[2026-01-04 07:04:24 DP0 TP0 EP0] KV Cache is allocated. #tokens: 156288, K size: 14.02 GB, V size: 14.02 GB",
+    "[2026-01-04 07:04:24 DP0 TP0 EP0] Memory pool end. avail mem=8.97 GB",
+    "[2026-01-04 07:04:57 DP0 TP0 EP0] KV Cache is allocated. #tokens: 156288, K size: 0.15 GB, V size: 0.15 GB",
+    "[2026-01-04 07:04:57 DP0 TP0 EP0] Memory pool end. avail mem=2.86 GB",
+    "[2026-01-04 07:05:24 DP0 TP0 EP0] max_total_num_tokens=156288, context_len=8192",
+)
+
+
+def test_data_parallel_attention_keeps_every_head_on_its_rank(tmp_path):
+    path = tmp_path / "server.log"
+    path.write_text("\n".join(SGLANG))
+    answer = memory({"log": str(path)})
+    # 94 layers x 2 x 4 heads x 128 x 2 B = 192,512 B on each rank: 16 tensor ranks share nothing
+    assert answer["kv_bytes_per_token"] == 192_512
+    assert (answer["server"]["attention_tp"], answer["server"]["draft_kv_allocated_gib"]) == (1, 0.3)
+    assert rows_of(answer)["kv_tokens"]["consistent"] and rows_of(answer)["block_size"]["consistent"]
+
+
+def test_the_full_attention_pool_of_a_hybrid_is_compared_alone(tmp_path):
+    path = tmp_path / "server.log"
+    # gemma-3-1b: 4 full layers of 1 x 256 at 16 bits are 4,096 B, 22 windowed ones 22,528 B per slot
+    path.write_text(
+        "[2026-08-01 23:37:40] server_args=ServerArgs(model_path='google/gemma-3-1b-it', tp_size=1)\n"
+        "[2026-08-01 23:40:01] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 800000, "
+        "K size: 8.39 GB, V size: 8.39 GB\n"
+        "[2026-08-01 23:40:01] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 1000000, "
+        "K size: 1.91 GB, V size: 1.91 GB\n"
+        "[2026-08-01 23:43:42] max_total_num_tokens=1000000, context_len=32768\n"
+    )
+    rows = rows_of(memory({"log": str(path)}))
+    assert rows["kv_tokens"]["consistent"] and rows["kv_bytes_per_token"]["predicted"] == [4096, 4096]
+
+
+def test_the_type_of_states_that_a_log_states_counts(tmp_path):
+    path = tmp_path / "server.log"
+    # the catalogue has the FP8 checkpoint, whose config asks for 16-bit states; this one keeps them in float32
+    path.write_text(
+        "INFO 05-05 12:30:25 [utils.py:233] non-default args: {'model': 'nvidia/NVIDIA-Nemotron-3-Nano-4B-BF16', "
+        "'max_model_len': 49152, 'kv_cache_dtype': 'fp8_e4m3', 'enable_prefix_caching': False}\n"
+        "INFO 05-05 12:30:33 [config.py:400] Updating mamba_ssm_cache_dtype to 'float32' for NemotronH model\n"
+        "INFO 05-05 12:30:41 [core.py:107] Initializing a V1 LLM engine (v0.19.1) with config: kv_cache_dtype=fp8\n"
+        "INFO 05-05 12:41:33 [gpu_worker.py:440] Available KV cache memory: 103.39 GiB\n"
+        "INFO 05-05 12:41:33 [kv_cache_utils.py:1337] GPU KV cache size: 1,934,432 tokens\n"
+        "INFO 05-05 12:41:33 [kv_cache_utils.py:1342] Maximum concurrency for 49,152 tokens per request: 216.94x\n"
+    )
+    rows = rows_of(memory({"log": str(path)}))
+    assert rows["kv_tokens"]["result"] == rows["max_concurrency"]["result"] == "consistent"
+    assert rows["block_size"]["predicted"] == [1952, 1952]
 
 
 def test_more_tokens_than_anything_explains_exit_with_one(tmp_path):

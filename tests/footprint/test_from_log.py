@@ -63,10 +63,41 @@ def test_two_omissions_together_are_found():
 
 def test_a_poorer_rank_is_named_when_fewer_tokens_were_printed():
     request = CacheRequest(release="0.13.0", max_model_len=8192)
-    rows, _ = compare(layers("meta-llama/Llama-3.1-8B-Instruct"), request, Printed(20.0, num_blocks=5003))
-    blocks = rows[0]
-    # 20 GiB hold 10,240 blocks of 2 MiB; 5003 need 9.77 GiB
-    assert "another rank is the limit: about 9.77 GiB" in blocks.cause
+    model, printed = layers("meta-llama/Llama-3.1-8B-Instruct"), Printed(20.0, num_blocks=5003)
+    rows, _ = compare(model, replace(request, tp=2), printed)
+    # 20 GiB hold 20,480 blocks of 1 MiB; 5003 need 4.89 GiB
+    assert "another rank is the limit: about 4.89 GiB" in rows[0].cause
+    alone, _ = compare(model, request, printed)
+    assert (alone[0].consistent, alone[0].cause) == (False, "")
+
+
+def test_keys_and_values_printed_apart_are_rounded_twice():
+    # 20.79 + 20.79 GiB: 3,113,713 slots of 14,336 B and a spare one are 41.573 GiB
+    request = CacheRequest(framework="sglang", kv_cache_dtype="fp8")
+    model = layers("Qwen/Qwen2.5-1.5B-Instruct")
+    alone, _ = compare(model, request, Printed(41.58, kv_tokens=3_113_713))
+    apart, _ = compare(model, request, Printed(41.58, kv_tokens=3_113_713, num_parts=2))
+    assert [row.consistent for row in (alone[1], apart[1])] == [False, True]
+
+
+def test_a_development_build_may_have_the_rules_of_the_next_release():
+    # 0.19.2rc1.dev counts states as 0.20 does: Nemotron-H states without a stated type grow to float32
+    model = layers("nvidia/NVIDIA-Nemotron-3-Nano-4B")
+    states = tuple(
+        replace(cache, state=replace(cache.state, head_dtype="unset")) if cache.state else cache
+        for cache in model.caches
+    )
+    request = CacheRequest(release="0.19.2rc1.dev134+gfe9c3d6c5", kv_cache_dtype="fp8", max_model_len=49_152)
+    printed = Printed(103.39, kv_tokens=1_934_432, max_concurrency=216.94, block_size=1952)
+    rows, used = compare(replace(model, caches=states), request, printed)
+    assert (used.release, used.block_size) == ("0.20.0", None)
+    assert {row.cause for row in rows if row.cause} == {"the development build has the rules of 0.20.0"}
+
+
+def test_blocks_of_two_sizes_are_a_cause():
+    # 25 windowed layers of 8 x 256 and 5 global ones of 2 x 512: their pages are one size, their blocks 16 and 32
+    found = replay(layers("google/gemma-4-26B-A4B"), CacheRequest(release="0.20.0", max_model_len=8192))
+    assert formula_cause(found).startswith("blocks of 16 and 32 tokens")
 
 
 def test_a_difference_from_the_plain_formula_has_a_cause():
