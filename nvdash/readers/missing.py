@@ -3,7 +3,7 @@
 Nothing is asked that a file states; `auto` is a request, not an answer, so the dtype in effect stays open.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,14 +106,15 @@ def missing(
 def _stated(name: str, runs: Sequence[Run], server: Mapping[str, Any]) -> bool:
     names = (name, *_STATED_BY.get(name, ()))
     in_server = any(_says(n, server.get(n)) for n in names)
-    return in_server or (bool(runs) and all(any(_says(n, run.get(n)) for n in names) for run in _sides(runs)))
+    return in_server or (bool(runs) and all(_run_states(names, run) for run in runs))
 
 
-def _sides(runs: Iterable[Run]) -> Iterable[Run]:
-    """The runs, and for a disaggregated run its two sides."""
-    for run in runs:
-        sides = [run.values[side] for side in ("prefill", "decode") if isinstance(run.values.get(side), Mapping)]
-        yield from (Run(side) for side in sides if isinstance(side, Mapping)) if sides else (run,)
+def _run_states(names: Sequence[str], run: Run) -> bool:
+    """Whether a run states one of these, itself or on both sides of a disaggregated one."""
+    sides = [side for name in ("prefill", "decode") if isinstance(side := run.values.get(name), Mapping)]
+    return any(_says(n, run.get(n)) for n in names) or (
+        bool(sides) and all(any(_says(n, side.get(n)) for n in names) for side in sides)
+    )
 
 
 def _says(name: str, value: Any) -> bool:

@@ -80,3 +80,51 @@ def test_an_inferencex_row_that_contradicts_itself_gives_no_totals(read):
 )
 def test_a_version_is_the_tag_of_an_image_and_never_its_name_or_digest(read, image, version):
     assert read([{**SINGLE_NODE, "image": image}]).runs[0].get("version") == version
+
+
+LINE = {
+    "backend": "sglang",
+    "dataset_name": "random",
+    "request_rate": 4.0,
+    "max_concurrency": 8,
+    "sharegpt_output_len": None,
+    "random_input_len": 1024,
+    "random_output_len": 256,
+    "duration": 10.0,
+    "completed": 40,
+    "total_input_tokens": 40_000,
+    "total_output_tokens": 10_000,
+    "total_output_tokens_retokenized": 9_990,
+    "output_throughput": 1000.0,
+    "mean_ttft_ms": 80.0,
+}
+"""A line of SGLang's bench_serving."""
+
+
+def test_a_disaggregated_run_is_not_asked_for_what_it_states_itself(read):
+    side = {"model_path": "Qwen/Qwen3-8B", "version": "0.5.6", "tp_size": 2, "kv_cache_dtype": "fp8_e4m3"}
+    reading = read({**LINE, "server_info": {"prefill": [side], "decode": [{**side, "tp_size": 4}]}})
+    stated = {"model", "version", "dataset", "isl_target", "osl_target", "max_concurrency", "requests_completed", "tp"}
+    assert not stated & asked(reading)
+    assert {"gpu", "weight_format", "kv_cache_dtype_resolved"} <= asked(reading)
+
+
+def test_a_disaggregated_run_of_two_versions_has_none_of_its_own(read):
+    side = {"model_path": "Qwen/Qwen3-8B", "version": "0.5.5"}
+    run = read({**LINE, "server_info": {"prefill": [side], "decode": [{**side, "version": "0.5.6"}]}}).runs[0].as_dict()
+    assert (run["model"], run.get("version")) == ("Qwen/Qwen3-8B", None)
+    assert (run["prefill"]["version"], run["decode"]["version"]) == ("0.5.5", "0.5.6")
+
+
+@pytest.mark.parametrize(
+    ("stated", "targets"),
+    [
+        ({"dataset_name": "random"}, (1024, 256)),
+        ({"dataset_name": "sharegpt"}, (None, None)),
+        ({"dataset_name": "sharegpt", "sharegpt_output_len": 512}, (None, 512)),
+        ({"dataset_name": "generated-shared-prefix"}, (None, None)),
+        ({"dataset_name": None}, (None, None)),
+    ],
+)
+def test_random_lengths_are_targets_of_random_datasets_only(read, stated, targets):
+    assert values(read({**LINE, **stated}).runs[0], "isl_target", "osl_target") == targets

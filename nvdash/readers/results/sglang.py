@@ -3,7 +3,7 @@
 `server_info` holds what was requested, `internal_states` what is in effect. `concurrency` is the mean that was reached.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nvdash.readers.aliases import controls
@@ -29,8 +29,7 @@ def _serving_values(record: Record, where: str) -> dict[str, Any]:
         "framework": "sglang" if str(record.get("backend", "")).startswith("sglang") else None,
         "backend": record.get("backend"),
         "dataset": record.get("dataset_name"),
-        "isl_target": record.get("random_input_len"),
-        "osl_target": record.get("random_output_len"),
+        **_targets(record),
         "strategy": rate if isinstance(rate, str) and to_number(rate) is None else None,
         "request_rate_rps": rate,
         "max_concurrency": record.get("max_concurrency"),
@@ -54,6 +53,18 @@ def _serving_values(record: Record, where: str) -> dict[str, Any]:
     }
 
 
+_DRAWN = ("random", "random-ids", "image", "random-image")
+"""Datasets that are drawn with the random lengths; a line holds these arguments whatever its dataset was."""
+
+
+def _targets(record: Record) -> dict[str, Any]:
+    """The lengths that were asked for, as far as the dataset heeded them."""
+    dataset = record.get("dataset_name")
+    if dataset in _DRAWN:
+        return {"isl_target": record.get("random_input_len"), "osl_target": record.get("random_output_len")}
+    return {"osl_target": record.get("sharegpt_output_len") if dataset == "sharegpt" else None}
+
+
 def _latencies(record: Record) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for latency, key in _LATENCY_KEYS.items():
@@ -70,10 +81,16 @@ def _server_values(info: Any, where: str) -> dict[str, Any]:
     if isinstance(info, Mapping) and any(isinstance(info.get(side), list) for side in ("prefill", "decode")):
         sides = {side: items(info.get(side)) for side in ("prefill", "decode")}
         found: dict[str, Any] = {side: _side(states[0], where) for side, states in sides.items() if states}
-        first = next((states[0] for states in sides.values() if states), {})
-        common = {name: _server(first).get(name) for name in ("model", "version", "framework")}
+        servers = [_server(state) for states in sides.values() for state in states]
+        common = {name: _alike(server.get(name) for server in servers) for name in ("model", "version", "framework")}
         return {**common, **found, "disaggregated": True}
     return _server(mapping(info)) if info else {}
+
+
+def _alike(stated: Iterable[Any]) -> Any:
+    """What all of several servers say; None when they differ."""
+    said = list(stated)
+    return said[0] if said and all(value == said[0] for value in said) else None
 
 
 def _side(info: Record, where: str) -> Run:
