@@ -128,3 +128,29 @@ def test_a_disaggregated_run_of_two_versions_has_none_of_its_own(read):
 )
 def test_random_lengths_are_targets_of_random_datasets_only(read, stated, targets):
     assert values(read({**LINE, **stated}).runs[0], "isl_target", "osl_target") == targets
+
+
+BLOCK = """
+============ Serving Benchmark Result ============
+{inside}Successful requests:                     40
+Benchmark duration (s):                  10.00
+Total generated tokens:                  10000
+Output token throughput (tok/s):         1000.00
+==================================================
+"""
+
+
+def test_a_console_names_the_framework_of_sglang_and_its_older_total(read):
+    inside = "Backend:                sglang\nTotal throughput (tok/s):     5000.00\n"
+    reading = read(BLOCK.format(inside=inside), "bench.log")
+    assert values(reading.runs[0], "framework", "backend", "total_tok_s") == ("sglang", "sglang", 5000)
+    assert "framework" not in asked(reading)
+
+
+def test_a_console_of_an_older_vllm_states_the_load_before_the_block(read):
+    first = "Traffic request rate: 2.0\nBurstiness factor: 1.0 (Poisson process)\nMaximum request concurrency: 32\n"
+    second = "Traffic request rate: inf\nMaximum request concurrency: None\n"
+    block = BLOCK.format(inside="")
+    runs = read(first + block + second + block, "bench.log").runs
+    assert values(runs[0], "request_rate_rps", "burstiness", "max_concurrency") == (2, 1, 32)
+    assert values(runs[1], "request_rate_rps", "burstiness", "max_concurrency") == ("inf", None, None)

@@ -22,6 +22,7 @@ _PRINTED = {
     "Max request concurrency": "max_concurrency",
     "Request rate configured (RPS)": "request_rate_rps",
     "Traffic request rate": "request_rate_rps",
+    "Burstiness factor": "burstiness",
     "Benchmark duration (s)": "duration_s",
     "Total input tokens": "input_tokens_total",
     "Total generated tokens": "output_tokens_total",
@@ -32,6 +33,7 @@ _PRINTED = {
     "Peak concurrent requests": "peak_concurrent_requests",
     "Total Token throughput (tok/s)": "total_tok_s",
     "Total token throughput (tok/s)": "total_tok_s",
+    "Total throughput (tok/s)": "total_tok_s",
     "Concurrency": "mean_concurrency",
     "Acceptance rate (%)": "spec_decode_acceptance_rate_pct",
     "Acceptance length": "spec_decode_acceptance_length",
@@ -43,15 +45,22 @@ _LATENCY_NAMES = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "E2EL": "e2e", "
 _LINE = re.compile(r"^\s*([A-Z][\w .()/%-]*?):\s+(\S+)\s*$")
 
 
+_AHEAD = re.compile(r"^(Traffic request rate|Maximum request concurrency|Burstiness factor):\s+([\w.]+)")
+"""What vLLM prints of the load before it starts, and older releases only there."""
+
+
 def console(source: Source) -> Reading:
     """The block between the rules that `vllm bench serve` and SGLang's `bench_serving` print, two decimals each."""
     rows: list[dict[str, Any]] = []
+    ahead: dict[str, str] = {}
     inside = False
     for raw in source.lines():
         text = raw[:MAX_TEXT].decode("utf-8", "replace")
         if "Serving Benchmark Result" in text:
-            rows.append({"kind": "serving"})
-            inside = True
+            rows.append({"kind": "serving", **ahead})
+            ahead, inside = {}, True
+        elif not inside and (load := _AHEAD.match(text)):
+            ahead |= _printed(load[1], load[2])
         elif inside and text.strip() and not text.strip().strip("="):
             inside = False
         elif inside and (match := _LINE.match(text)):
@@ -67,5 +76,7 @@ def _printed(label: str, text: str) -> dict[str, str]:
     if latency := _LATENCY.match(label):
         statistic = {"Mean": "mean", "Median": "p50"}.get(latency[1], latency[1].lower())
         return {f"{_LATENCY_NAMES[latency[2]]}_{statistic}_ms": text}
+    if label == "Backend":
+        return {"backend": text, **({"framework": "sglang"} if text.startswith("sglang") else {})}
     field = _PRINTED.get(label)
     return {field: text} if field and text not in ("None", "N/A") else {}
