@@ -391,6 +391,16 @@ def test_sglang_wordings(tmp_path, text, expected):
 
 TRTLLM = [
     (
+        "1.x: a small pool to profile in, then the real one",
+        "[05/13/2026-21:26:25] [TRT-LLM] [I] Prefetching /root/.cache/huggingface/hub/models--a--Some-1B/snapshots/"
+        "fe8a4ea1ffedaf415f4da2f062534de366a451e6/model.safetensors to memory...\n"
+        "[TensorRT-LLM][INFO] [MemUsageChange] Allocated 1.38 GiB for max tokens in paged KV cache (65536).\n"
+        "[05/13/2026-21:26:27] [TRT-LLM] [I] Memory used after loading model weights (inside torch) in memory usage "
+        "profiling: 2.23 GiB\n"
+        "[TensorRT-LLM][INFO] [MemUsageChange] Allocated 39.26 GiB for max tokens in paged KV cache (1871136).\n",
+        {"model": "a/Some-1B", "kv_allocated_gib": 39.26, "kv_tokens": 1_871_136},
+    ),
+    (
         "0.8: bytes, and the version glued to the output",
         "[TensorRT-LLM][INFO] Allocate 21705523200 bytes for k/v cache.\n[TensorRT-LLM][INFO] Using "
         "220800 tokens in paged KV cache.\n"

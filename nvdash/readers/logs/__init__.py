@@ -35,6 +35,19 @@ def trtllm_log(source: Source) -> Reading:
     return _server_log(source, trtllm.Log)
 
 
+def any_log(source: Source) -> Reading:
+    """The server's side of a file that also holds something else, such as the table of a benchmark that it served."""
+    found: list[Reading] = []
+    for reader in (vllm.Log, sglang.Log, trtllm.Log):
+        try:
+            found.append(_server_log(source, reader))
+        except FileRefused:
+            continue
+    if not found:
+        raise FileRefused(source.name, "a server log with sizes, options or a failure", "found none of them")
+    return max(found, key=lambda reading: _weight(reading.server))
+
+
 def scrape(source: Source) -> Reading:
     """A `/metrics` scrape."""
     facts = metrics.read(line.decode("utf-8", "replace") for line in source.lines())

@@ -29,6 +29,7 @@ _PATTERNS = patterns(
     ("maxSequenceLen:", r"maxSequenceLen: (?P<max_model_len>\d+)"),
     ("Capacity Scheduler Policy:", r"Capacity Scheduler Policy: (?P<scheduling_policy>\w+)"),
     ("Max KV cache pages per sequence", r"pages per sequence: (?P<pages_per_sequence>\d+)"),
+    ("Prefetching ", r"Prefetching (?P<model_folder>\S+)/[^/\s]+\.safetensors to memory"),
 )
 SUMMARY = re.compile(r"^\s*([A-Z][\w +/()\[\].%-]*?):\s+(\S.*)$")
 _SUMMARY_FIELDS = {
@@ -47,6 +48,7 @@ _SUMMARY_FIELDS = {
     "Scheduling Policy": "scheduling_policy",
     "KV Memory Percentage": "kv_memory_percent",
 }
+_POOL_FACTS = ("kv_allocated_gib", "kv_tokens", "num_blocks")
 _MACHINE = re.compile(r"^(?P<gpu>[^,]+), memory (?P<gib>[\d.]+) GB")
 
 
@@ -58,7 +60,10 @@ class Log:
         self._in_machine = False
 
     def take(self, text: str) -> None:
-        """Take one message in."""
+        """Take one message in; the pool in which the engine profiles its memory gives way to the real one."""
+        if "in memory usage profiling" in text:
+            for name in _POOL_FACTS:
+                self._said.values.pop(name, None)
         self._said.match(_PATTERNS, text)
         if summary := SUMMARY.match(text.rstrip()):
             field = _SUMMARY_FIELDS.get(summary[1])
@@ -103,6 +108,8 @@ def _settled(said: dict[str, Any]) -> dict[str, Any]:
     facts = {**said, "framework": "tensorrt-llm"}
     facts.setdefault("version", facts.pop("version_engine", None))
     facts.pop("version_engine", None)
+    folder = facts.pop("model_folder", None)
+    facts.setdefault("model", clean_model(folder) if folder else None)
     facts |= _unquantised(facts.pop("unquantised", []), facts.get("dtype"))
     if "kv_allocated_bytes" in facts:
         facts.setdefault("kv_allocated_gib", facts["kv_allocated_bytes"] / 2**30)
