@@ -125,10 +125,20 @@ def server_facts(path: Path) -> Mapping[str, Any]:
     reading = read_file(path)
     if reading.error is not None:
         raise reading.error
-    if not reading.server:
-        raise UsageError(path.name, "a serving log", f"found {reading.format} without server facts")
-    facts: Mapping[str, Any] = plain_json(reading.server)
+    facts: Mapping[str, Any] = plain_json(reading.server or _server_side(path, reading.format))
     return facts
+
+
+def _server_side(path: Path, form: str | None) -> Mapping[str, Any]:
+    """What a server printed into a file that is first of all something else, such as a benchmark's output."""
+    from nvdash.readers.logs import any_log
+    from nvdash.readers.source import FileRefused, open_source
+
+    try:
+        with open_source(path) as source:
+            return any_log(source).server
+    except FileRefused as error:
+        raise UsageError(path.name, "a serving log", f"found {form} without server facts") from error
 
 
 def words_of(question: Mapping[str, Any], server: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -53,7 +53,8 @@ def base_of(name: str, architecture: str | None) -> str | None:
 
 def stem(name: str) -> tuple[str, ...]:
     """The words of a model's own name that tell its family, version and size."""
-    parts = re.split(r"[-_\s]+|(?<=[a-z])\.(?=[a-z])", name.rpartition("/")[2].casefold())
+    own = name.rpartition("/")[2].rpartition("--")[2].casefold()
+    parts = re.split(r"[-_\s]+|(?<=[a-z])\.(?=[a-z])", own)
     return tuple(part for part in parts if not FORMAT_WORDS.fullmatch(part) and not TRAINING_WORDS.fullmatch(part))
 
 

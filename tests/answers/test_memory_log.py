@@ -1,6 +1,7 @@
 """A serving log replayed: the question it stands for, and predicted against printed."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -73,7 +74,7 @@ def test_fewer_tokens_are_another_rank_where_there_is_one(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["someone/Llama-3.1-8B-Instruct-AWQ-INT4", "Meta-Llama-3.1-8B-Instruct-quantized.w8a8"],
+    ["a/Llama-3.1-8B-Instruct-AWQ-INT4", "Meta-Llama-3.1-8B-quantized.w8a8", "meta-llama--Llama-3.1-8B-Instruct"],
 )
 def test_a_repackagers_name_finds_the_base_and_says_so(tmp_path, name):
     answer = memory({"log": log(tmp_path, 163_840, model=name)})
@@ -173,6 +174,19 @@ def test_the_type_of_states_that_a_log_states_counts(tmp_path):
     rows = rows_of(memory({"log": str(path)}))
     assert rows["kv_tokens"]["result"] == rows["max_concurrency"]["result"] == "consistent"
     assert rows["block_size"]["predicted"] == [1952, 1952]
+
+
+def test_a_benchmark_in_the_same_file_hides_no_server(tmp_path):
+    path = Path(log(tmp_path, 163_840))
+    path.write_text(path.read_text() + "============ Serving Benchmark Result ============\nSuccessful requests: 3\n")
+    assert rows_of(memory({"log": str(path)}))["kv_tokens"]["consistent"]
+
+
+def test_a_benchmark_without_a_server_is_refused(tmp_path):
+    path = tmp_path / "console.log"
+    path.write_text("============ Serving Benchmark Result ============\nSuccessful requests: 3\n")
+    with pytest.raises(UsageError, match="console without server facts"):
+        memory({"log": str(path)})
 
 
 def test_more_tokens_than_anything_explains_exit_with_one(tmp_path):
