@@ -115,6 +115,8 @@ _IDENTITY = (
     Field("num_prefill_gpus", "GPUs for prefill", "count"),
     Field("num_decode_gpus", "GPUs for decode", "count"),
     Field("disaggregated", "Prefill and decode apart", "flag"),
+    Field("n_batch", "Tokens per batch", "count", "tokens"),
+    Field("n_ubatch", "Tokens per physical batch", "count", "tokens"),
     Field("isl", "Input length class", "count", "tokens"),
     Field("osl", "Output length class", "count", "tokens"),
     Field("routine", "Kernel routine", "text"),

@@ -154,3 +154,93 @@ def test_a_console_of_an_older_vllm_states_the_load_before_the_block(read):
     runs = read(first + block + second + block, "bench.log").runs
     assert values(runs[0], "request_rate_rps", "burstiness", "max_concurrency") == (2, 1, 32)
     assert values(runs[1], "request_rate_rps", "burstiness", "max_concurrency") == ("inf", None, None)
+
+
+TABLE = """
+| model                          |       size |     params | backend    | n_ubatch |      test |             t/s |
+| ------------------------------ | ---------: | ---------: | ---------- | -------: | --------: | --------------: |
+| llama 7B Q4_0                  |   3.56 GiB |     6.74 B | {backend:10} |     1024 |     pp512 | {speed:.2f} ± 1.00 |
+"""
+CUDA = """ggml_cuda_init: found 2 CUDA devices:
+  Device 0: NVIDIA GeForce RTX 3090, compute capability 8.6, VMM: yes
+  Device 1: NVIDIA GeForce RTX 3090, compute capability 8.6, VMM: yes
+"""
+ROCM = "  Device 0: AMD Radeon 8060S Graphics, gfx1151 (0x1151), VMM: no, Wave Size: 32\n"
+VULKAN = "ggml_vulkan: 0 = AMD Radeon 8060S Graphics (RADV GFX1151) (radv) | uma: 1 | fp16: 1\n"
+METAL = "ggml_metal_init: GPU name:   Apple M2 Max\n"
+
+
+@pytest.mark.parametrize(
+    ("devices", "gpu", "count"),
+    [
+        (CUDA, "NVIDIA GeForce RTX 3090", 2),
+        (ROCM, "AMD Radeon 8060S Graphics", 1),
+        (VULKAN, "AMD Radeon 8060S Graphics (RADV GFX1151)", 1),
+        (METAL, "Apple M2 Max", 1),
+        ("", None, None),
+    ],
+)
+def test_llama_bench_names_its_devices_above_the_table(read, devices, gpu, count):
+    reading = read(devices + TABLE.format(backend="any", speed=100), "bench.log")
+    assert values(reading.runs[0], "gpu", "gpu_count", "prefill_tok_s", "n_ubatch") == (gpu, count, 100, 1024)
+    assert ("gpu" in asked(reading)) == (gpu is None)
+
+
+def test_devices_and_build_of_one_llama_bench_table_say_nothing_of_the_next(read):
+    first = CUDA + TABLE.format(backend="CUDA", speed=100) + "\nbuild: 0a1b2c3d (6500)\n"
+    second = "## another machine\n" + TABLE.format(backend="ROCm", speed=200)
+    third = ROCM + TABLE.format(backend="ROCm", speed=300) + "\nbuild: 1a1b2c3d (6600)\n"
+    runs = read(first + second + third, "README.md").runs
+    assert [values(run, "prefill_tok_s", "gpu", "version") for run in runs] == [
+        (100, "NVIDIA GeForce RTX 3090", "6500"),
+        (200, None, None),
+        (300, "AMD Radeon 8060S Graphics", "6600"),
+    ]
+
+
+TEST = {
+    "build_commit": "0a1b2c3d",
+    "build_number": 6500,
+    "gpu_info": "NVIDIA GeForce RTX 3090, NVIDIA GeForce RTX 3090",
+    "backends": "CUDA",
+    "model_filename": "models/llama-7b.Q4_0.gguf",
+    "model_type": "llama 7B Q4_0",
+    "split_mode": "layer",
+    "type_k": "f16",
+    "type_v": "f16",
+    "n_prompt": 0,
+    "n_gen": 128,
+    "n_depth": 0,
+    "avg_ts": 100.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("stated", "gpu", "count"),
+    [
+        ({}, "NVIDIA GeForce RTX 3090", 2),
+        ({"split_mode": "none"}, "NVIDIA GeForce RTX 3090", 1),
+        ({"backends": "CUDA,RPC"}, "NVIDIA GeForce RTX 3090", None),
+        ({"gpu_info": "NVIDIA A100, NVIDIA H100"}, "NVIDIA A100, NVIDIA H100", None),
+        ({"gpu_info": ""}, None, None),
+    ],
+)
+def test_llama_bench_lists_every_gpu_it_could_use(read, stated, gpu, count):
+    assert values(read([{**TEST, **stated}]).runs[0], "gpu", "gpu_count") == (gpu, count)
+
+
+def test_a_batch_size_of_llama_bench_answers_the_question_for_batched_tokens(read):
+    reading = read([{**TEST, "n_batch": 2048, "n_ubatch": 512}])
+    assert values(reading.runs[0], "n_batch", "n_ubatch") == (2048, 512)
+    assert "max_num_batched_tokens" not in asked(reading)
+
+
+def test_llama_bench_lines_are_found_between_what_llama_cpp_says(read):
+    text = f"ggml_cuda_init: found 2 CUDA devices:\n{json.dumps(TEST)}\nload_backend: done\n{json.dumps(TEST)}\n"
+    assert [run.get("decode_tok_s") for run in read(text, "bench.jsonl").runs] == [100, 100]
+
+
+def test_a_table_that_only_borrows_names_of_llama_bench_is_left_to_the_mapping(tmp_path):
+    path = tmp_path / "curve.csv"
+    path.write_text("model,start,n_gen,avg_ts,build_commit\nllama,0,128,20.5,abc\nllama,8192,128,18.5,abc\n")
+    assert "--map" in str(read_file(path).error)
