@@ -80,6 +80,8 @@ JSON_FORMATS = (
                ("total_token_throughput", "duration", "request_throughput", "run_number")),
     JsonFormat("vllm-bench-serve", "vllm bench serve", "results.vllm:serve",
                ("total_token_throughput", "duration", "request_throughput")),
+    JsonFormat("vllm-bench-serve", "vllm bench serve", "results.vllm:serve",
+               ("model_id", "duration", "request_throughput", "input_throughput", "output_throughput", "mean_ttft_ms")),
     JsonFormat("vllm-bench-serve", "vllm bench serve (pooling)", "results.vllm:serve",
                ("input_sequence_throughput", "duration")),
     JsonFormat("vllm-bench-throughput", "vllm bench throughput", "results.vllm:throughput",

@@ -244,3 +244,41 @@ def test_a_table_that_only_borrows_names_of_llama_bench_is_left_to_the_mapping(t
     path = tmp_path / "curve.csv"
     path.write_text("model,start,n_gen,avg_ts,build_commit\nllama,0,128,20.5,abc\nllama,8192,128,18.5,abc\n")
     assert "--map" in str(read_file(path).error)
+
+
+SERVED = {
+    "date": "20240907-082717",
+    "backend": "vllm",
+    "model_id": "meta-llama/Llama-3.1-8B",
+    "tokenizer_id": "meta-llama/Llama-3.1-8B",
+    "num_prompts": 10,
+    "request_rate": "inf",
+    "duration": 10.0,
+    "completed": 10,
+    "total_input_tokens": 2000,
+    "total_output_tokens": 1000,
+    "request_throughput": 1.0,
+    "output_throughput": 100.0,
+    "mean_ttft_ms": 50.0,
+    "median_ttft_ms": 45.0,
+}
+"""What every release of vLLM's serving benchmark writes."""
+
+
+def test_the_serving_benchmark_of_2024_states_input_instead_of_total(read):
+    reading = read({**SERVED, "best_of": 1, "use_beam_search": False, "input_throughput": 200.0})
+    assert reading.format == "vllm-bench-serve"
+    run = reading.runs[0]
+    assert values(run, "input_tok_s", "output_tok_s", "total_tok_s", "ttft_p50_ms") == (200, 100, None, 45)
+    assert run.get("started_at") == "2024-09-07T08:27:17"
+
+
+def test_a_date_that_is_written_as_iso_text_already_stays(read):
+    run = read({**SERVED, "total_token_throughput": 300.0, "date": "2026-07-22T13:35:44Z"}).runs[0]
+    assert values(run, "started_at", "input_tok_s") == ("2026-07-22T13:35:44Z", 200)
+
+
+def test_a_table_with_commas_inside_its_cells_is_still_offered_for_mapping(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text('model,depth,samples\nllama,0,"[1.5, 2.5]"\nllama,8192,"[1.0, 2.0, 3.0]"\n')
+    assert "--map" in str(read_file(path).error)

@@ -13,6 +13,7 @@ from nvdash.readers.results.common import MS_PER_S, Record, distribution, mappin
 
 _LATENCY_KEYS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2el"}
 _DATE = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)$")
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _NOT_CONTROLS = frozenset({"backend", "max_concurrency", "request_rate", "rate", "model_id"})
 """Keys of the client that another tool uses for the server."""
 
@@ -65,7 +66,10 @@ def _serve_values(record: Record) -> dict[str, Any]:
 
 
 def _input_rate(record: Record) -> float | None:
-    """Prompt tokens per second: total less output, which vLLM does not write by itself."""
+    """Prompt tokens per second: total less output; vLLM of 2024 wrote this one and no total."""
+    stated = to_number(record.get("input_throughput"))
+    if stated is not None:
+        return stated
     total, output = to_number(record.get("total_token_throughput")), to_number(record.get("output_throughput"))
     return total - output if total is not None and output is not None and total >= output else None
 
@@ -83,7 +87,9 @@ def _latencies(record: Record) -> dict[str, Any]:
 
 
 def started(date: Any) -> str | None:
-    """The local time that vLLM writes as YYYYMMDD-HHMMSS, as ISO text."""
+    """The local time that vLLM writes as YYYYMMDD-HHMMSS, as ISO text; its clients in other languages write that."""
+    if _ISO_DATE.match(str(date)):
+        return str(date)
     match = _DATE.match(str(date))
     return "{}-{}-{}T{}:{}:{}".format(*match.groups()) if match else None
 
