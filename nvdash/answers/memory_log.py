@@ -63,7 +63,11 @@ def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
     words, notes = words_of(question, server)
     asked = memory_question(words)
     printed = printed_of(server)
-    asked = replace(asked, layout=printed_layout(asked.layout, server, notes), request=with_bare_drafts(asked, words))
+    asked = replace(
+        asked,
+        layout=printed_layout(asked.layout, server, notes),
+        request=with_device(with_bare_drafts(asked, words), server),
+    )
     rows, request = compare(asked.layout, asked.request, printed)
     if "draft_tokens" in words and "draft_method" not in words:
         rows = [replace(row, cause=row.cause or UNKNOWN_DRAFTER) if row.consistent is False else row for row in rows]
@@ -197,6 +201,13 @@ def with_bare_drafts(asked: MemoryQuestion, words: Mapping[str, Any]) -> CacheRe
     if asked.request.draft is not None or "draft_tokens" not in words:
         return asked.request
     return replace(asked.request, draft=Draft(NO_CACHE_METHODS[0], words["draft_tokens"]))
+
+
+def with_device(request: CacheRequest, server: Mapping[str, Any]) -> CacheRequest:
+    """The request with the memory that the log prints of its device, which decides the default of a step's tokens."""
+    total = server.get("gpu_total_gib")
+    known = request.device_bytes is not None or total is None
+    return request if known else replace(request, device_bytes=int(total * GIB))
 
 
 UNKNOWN_DRAFTER = "the drafter has layers of its own, and its config is not known"

@@ -28,17 +28,33 @@ def named_model(words: Mapping[str, Any], server: Mapping[str, Any], notes: list
         found = f"the log names none{f', only the architecture {known}' if known else ''}"
         raise UsageError("the log", "the name of its model", found, NAME_IT)
     name = str(words["model"])
+    names = (
+        [name, str(server["model_folder"])] if server.get("model_folder") and name == server.get("model") else [name]
+    )
+    for one in names:
+        meant = _known(one) or base_of(one, server.get("architecture"))
+        if meant is not None:
+            _tell(one, meant, name, notes)
+            return {**words, "model": meant}
+    raise UnknownError(f"model {name!r}", "a model of the catalogue", "found none of this name", NAME_IT)
+
+
+def _known(name: str) -> str | None:
+    """The name as the catalogue or the file system knows it, or the one catalogue name that ends with it."""
     known = catalogue.load()
     if known.model_row(name) is not None or Path(name).exists():
-        return dict(words)
+        return name
     ending = {other for other in known.all_model_names() if other.rpartition("/")[2].casefold() == name.casefold()}
-    if len(ending) == 1:
-        return {**words, "model": ending.pop()}
-    base = base_of(name, server.get("architecture"))
-    if base is None:
-        raise UnknownError(f"model {name!r}", "a model of the catalogue", "found none of this name", NAME_IT)
-    notes.append(f"{name} is not in the catalogue: {base}, whose name differs in format or training only, is taken")
-    return {**words, "model": base}
+    return ending.pop() if len(ending) == 1 else None
+
+
+def _tell(tried: str, meant: str, served: str, notes: list[str]) -> None:
+    if tried != served:
+        notes.append(f"{served} is a name it is served under: the model is that of its folder, {tried}")
+    if _known(tried) is None:
+        notes.append(
+            f"{tried} is not in the catalogue: {meant}, whose name differs in format or training only, is taken"
+        )
 
 
 def base_of(name: str, architecture: str | None) -> str | None:

@@ -103,10 +103,13 @@ def _choices(found: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, ...]]:
 
 
 def rows_for(layout: Layout, request: CacheRequest, printed: Printed) -> list[Row]:
-    """Every printed number beside the interval the allocator gives."""
+    """Every printed number beside the interval the allocator gives; without the memory, what the blocks give."""
     pools = printed.pools()
     ends = [replay(layout, replace(request, available_bytes=(pool,))) for pool in pools or ()]
-    return [_row(number, ends, getattr(printed, number)) for number in NUMBERS]
+    if ends or printed.num_blocks is None:
+        return [_row(number, ends, getattr(printed, number)) for number in NUMBERS]
+    found = replay(layout, replace(request, num_gpu_blocks_override=printed.num_blocks))
+    return [_row(number, [found] if number != "num_blocks" else [], getattr(printed, number)) for number in NUMBERS]
 
 
 def _row(number: str, ends: list[Allocation], printed: float | None) -> Row:

@@ -85,6 +85,17 @@ def test_a_repackagers_name_finds_the_base_and_says_so(tmp_path, name):
     assert rows_of(answer)["kv_tokens"]["consistent"] and "weights_gib" not in rows_of(answer)
 
 
+def test_a_served_name_gives_way_to_the_folder_of_the_model(tmp_path):
+    path = tmp_path / "server.log"
+    served = "INFO 1-1 [utils.py:1] non-default args: {'model': '/models/Llama-3.1-8B-Instruct', 'served_model_name': "
+    text = "\n".join(LINES).format(tokens=163_840, times=20.0, model="/models/Llama-3.1-8B-Instruct")
+    path.write_text(f"{served}['chat']}}\n{text}\n")
+    answer = memory({"log": str(path)})
+    assert answer["question"]["model"] == "meta-llama/Llama-3.1-8B-Instruct"
+    assert (answer["server"]["model"], answer["server"]["model_folder"]) == ("chat", "Llama-3.1-8B-Instruct")
+    assert any(note.startswith("chat is a name it is served under") for note in answer["notes"])
+
+
 @pytest.mark.parametrize("name", ["deepseek-r1-distill-qwen-14b-awq", "someone/Llama-3.1-9B-AWQ", "AWQ"])
 def test_another_size_or_family_is_no_repackaging(name):
     assert base_of(name, None) is None
@@ -157,6 +168,30 @@ def test_the_full_attention_pool_of_a_hybrid_is_compared_alone(tmp_path):
     )
     rows = rows_of(memory({"log": str(path)}))
     assert rows["kv_tokens"]["consistent"] and rows["kv_bytes_per_token"]["predicted"] == [4096, 4096]
+
+
+WHISPER = (
+    "INFO 02-12 19:34:53 [core.py:96] Initializing a V1 LLM engine (v0.15.1) with config: "
+    "model='openai/whisper-large-v3', max_seq_len=448{ranges}",
+    "{total}INFO 02-12 19:35:57 [gpu_worker.py:356] Available KV cache memory: 10.14 GiB",
+    "INFO 02-12 19:35:57 [kv_cache_utils.py:1307] GPU KV cache size: 33,216 tokens",
+    "INFO 02-12 19:35:57 [kv_cache_utils.py:1312] Maximum concurrency for 448 tokens per request: 26.62x",
+)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"ranges": ", compilation_config={'compile_ranges_split_points': [91, 2048]}", "total": ""},
+        {"ranges": "", "total": "ValueError: Free memory on device (15.1/15.99 GiB) on startup\n"},
+    ],
+)
+def test_the_tokens_of_a_step_come_from_the_compiler_or_the_device(tmp_path, told):
+    path = tmp_path / "server.log"
+    # a request of 448 tokens takes 28 + ceil(max(2048, 1500) / 16) = 156 of the 4,152 blocks: 26.62
+    path.write_text("\n".join(WHISPER).format(**told))
+    rows = rows_of(memory({"log": str(path)}))
+    assert rows["max_concurrency"]["result"] == "consistent"
 
 
 def test_the_type_of_states_that_a_log_states_counts(tmp_path):

@@ -42,6 +42,19 @@ def test_a_number_outside_the_rounding_is_not_consistent():
     assert rows[0].consistent is False
 
 
+def test_blocks_alone_give_the_rest():
+    # vLLM 0.6.3 prints no memory: 2987 blocks of 16 are 47,792 tokens, 1.46 times 32,768
+    request = CacheRequest(release="0.6.3.post1", tp=4, max_model_len=32_768)
+    printed = Printed(None, num_blocks=2987, max_concurrency=1.46)
+    rows, _ = compare(layers("Qwen/Qwen2.5-32B-Instruct"), request, printed)
+    assert [(row.low, row.consistent) for row in rows] == [
+        (None, None),
+        (47_792, None),
+        (pytest.approx(1.4585, abs=1e-4), True),
+        (16, None),
+    ]
+
+
 def test_silent_fp8_is_found():
     # half the bytes per token: twice the blocks of the 16-bit cache
     request = CacheRequest(release="0.13.0", max_model_len=8192)

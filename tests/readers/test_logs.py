@@ -255,6 +255,17 @@ def test_a_start_after_a_failed_one_counts(tmp_path):
     holds(found, {**SIZES, "status": "ok", "failure": None, "server_starts": 2})
 
 
+def test_the_engines_own_step_outranks_an_earlier_default(tmp_path):
+    found = facts(
+        tmp_path,
+        "INFO 1-1 [scheduler.py:1] Chunked prefill is enabled with max_num_batched_tokens=2048.\n"
+        "INFO 1-1 [core.py:1] Initializing a V1 LLM engine (v0.25.1) with config: model='a/b', "
+        "compilation_config={'compile_ranges_endpoints': [364, 8192], 'inductor_passes': {}}\n"
+        "INFO 1-1 [kv_cache_utils.py:1] GPU KV cache size: 1,000 tokens\n",
+    )
+    assert found["max_num_batched_tokens"] == 8192
+
+
 DRAFTERS = [
     (
         "the method comes first in the user's settings",

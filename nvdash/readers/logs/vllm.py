@@ -191,10 +191,12 @@ def _settled(said: dict[str, Any], log: _Context) -> dict[str, Any]:
     versions = [said.get(f"version_{printer}") for printer in ("server", "engine", "banner")]
     facts["version"] = next(filter(None, versions), None)
     facts["model"] = _model(said, log)
+    facts["model_folder"] = _folder(said, log, facts["model"])
     facts |= _weights(said)
     facts |= _cache(said, log)
     facts |= {name: facts.get(name) or _size(ranks) for name, ranks in log.ranks.items()}
     facts |= _speculation(log, facts["model"])
+    facts["max_num_batched_tokens"] = said.get("compiled_tokens") or facts.get("max_num_batched_tokens")
     facts["state_dtype"] = said.get("state_dtype") or _state_dtype({**log.config, **log.arguments})
     backends = said.get("attention_backends", [])
     if backends:
@@ -223,6 +225,7 @@ _WORKING = frozenset(
         "kv_record",
         "block_size_backend",
         "attention_backends",
+        "compiled_tokens",
         "total_bytes",
         "pool_gib",
     }
@@ -253,6 +256,13 @@ def _model(said: dict[str, Any], log: _Context) -> str | None:
         return clean_model(loaded)
     paths = [text for text in stated if text]
     return clean_model(paths[0]) if paths else None
+
+
+def _folder(said: dict[str, Any], log: _Context, model: str | None) -> str | None:
+    """The last part of the model's path, where the model is known by the name it is served under."""
+    stated = [log.arguments.get("model"), log.config.get("model"), said.get("model_loaded")]
+    folder = next((clean_model(text) for text in stated if text and is_path(text)), None)
+    return folder if folder != model else None
 
 
 def _weights(said: dict[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,10 @@ ENGINE = patterns(
     ("mamba_ssm_cache_dtype to", r"Updating mamba_ssm_cache_dtype to '(?P<state_dtype>\w+)'"),
     ("kv cache block size to", r"Setting kv cache block size to (?P<block_size_backend>\d+) for"),
     ("Chunked prefill is enabled", r"with max_num_batched_tokens=(?P<max_num_batched_tokens>\d+)"),
+    (
+        "'compile_ranges_",
+        r"'compile_ranges_(?:split_points|endpoints)': \[(?:\d+, )*(?P<compiled_tokens>\d+)\]",
+    ),
     ("padding layers", r"Add (?P<padding_layers>\d+) padding layers"),
     ("MLA prefill backend", r"Using (?P<mla_prefill_backend>\w+) MLA prefill backend"),
     ("MoE backend", r"Using '?(?P<moe_backend>\w+)'? \w+ MoE backend"),
