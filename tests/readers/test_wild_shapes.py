@@ -282,3 +282,57 @@ def test_a_table_with_commas_inside_its_cells_is_still_offered_for_mapping(tmp_p
     path = tmp_path / "own.csv"
     path.write_text('model,depth,samples\nllama,0,"[1.5, 2.5]"\nllama,8192,"[1.0, 2.0, 3.0]"\n')
     assert "--map" in str(read_file(path).error)
+
+
+def guidellm_csv(*runs):
+    """A table of GuideLLM, with the columns of the first run as header, as releases of early 2026 wrote it."""
+    return "\n".join(",".join(cells) for cells in (*zip(*runs[0], strict=True), *([c[3] for c in r] for r in runs[1:])))
+
+
+def guidellm_run(incomplete, errored, *, ttft="20", backend="{}", profile="{}", arguments="{}"):
+    kinds = [("Successful", "10"), ("Incomplete", incomplete), ("Errored", errored)]
+    quoted = ['"' + text.replace('"', '""') + '"' for text in (backend, profile, arguments)]
+    cells = [("Run Info", "Run Index", "", "0"), ("Run Info", "Profile", "", quoted[1])]
+    cells += [("Run Info", "Backend", "", quoted[0]), ("Benchmark", "Strategy", "", "concurrent")]
+    cells += [("Timings", "Duration", "Sec", "30.0")]
+    cells += [("Request Counts", kind, "", count) for kind, count in kinds]
+    for group, unit, mean in (("Time to First Token", "ms", ttft), ("Inter Token Latency", "ms", "5")):
+        cells += [(group, f"{kind} {unit}", "Mean", mean) for kind, count in kinds if count != "0"]
+    cells += [("Token Throughput", "Successful Total Tokens/Sec", "Mean", "900")]
+    return [*cells, ("Runtime Info", "Arguments", "", quoted[2])]
+
+
+def test_a_guidellm_table_takes_the_workload_from_its_arguments_and_the_load_from_its_profile(read):
+    spec = {"backend": {"model": "m"}, "data": [{"kind": "synthetic_text", "prompt_tokens": 256, "output_tokens": 64}]}
+    run = guidellm_run(
+        "0",
+        "0",
+        backend=json.dumps({"kind": "openai_http", "model": "Qwen/Qwen3-8B"}),
+        profile=json.dumps({"kind": "concurrent", "streams": [4, 8]}),
+        arguments=json.dumps({"spec": spec}),
+    )
+    found = read(guidellm_csv(run), "benchmarks.csv").runs[0]
+    assert values(found, "model", "isl_target", "osl_target", "max_concurrency") == ("Qwen/Qwen3-8B", 256, 64, 4)
+    assert values(found, "total_tok_s", "ttft_mean_ms", "tpot_mean_ms") == (900, 20, 5)
+
+
+def test_a_guidellm_table_whose_rows_may_be_shifted_is_refused(tmp_path):
+    path = tmp_path / "benchmarks.csv"
+    path.write_text(guidellm_csv(guidellm_run("1", "0"), guidellm_run("0", "1")))  # as wide, but of other kinds
+    assert "other kinds of requests" in str(read_file(path).error)
+    path.write_text(guidellm_csv(guidellm_run("1", "0"), guidellm_run("1", "0", ttft="30")))
+    assert [run.get("ttft_mean_ms") for run in read_file(path).runs] == [20, 30]
+
+
+def test_a_guidellm_report_that_names_its_version_states_its_total(read):
+    metrics = {
+        "request_totals": {"successful": 10, "errored": 0, "incomplete": 0},
+        "output_tokens_per_second": {"successful": {"mean": 100.0, "count": 10}},
+        "prompt_tokens_per_second": {"successful": {"mean": 400.0, "count": 10}},
+        "tokens_per_second": {"successful": {"mean": 500.0, "count": 10}},
+    }
+    run = {"type_": "generative_benchmark", "config": {"strategy": {"type_": "synchronous"}}, "metrics": metrics}
+    named = read({"metadata": {"version": 2, "guidellm_version": "0.8.1"}, "benchmarks": [run]}).runs[0]
+    assert values(named, "input_tok_s", "output_tok_s", "total_tok_s") == (400, 100, 500)
+    unnamed = read({"benchmarks": [run]}).runs[0]
+    assert values(unnamed, "output_tok_s", "total_tok_s") == (100, None)

@@ -1,7 +1,8 @@
 """GuideLLM reports: the unversioned form (0.3) and version 2 as JSON or YAML, and the CSV with three header rows.
 
 `request_latency` is in seconds, the other times carry `_ms`. `time_per_output_token_ms` changed its meaning between
-the forms and is not read; `inter_token_latency_ms` is the time per output token after the first in both.
+the forms and is not read; `inter_token_latency_ms` is the time per output token after the first in both. The total of
+tokens per second counts prompts twice in some unversioned reports, and is read from those that name their version.
 """
 
 import json
@@ -56,9 +57,17 @@ def _values(report_: Record, number: int, run: Record) -> dict[str, Any]:
         "request_throughput_rps": _successful(metrics, "requests_per_second").get("mean"),
         "mean_concurrency": _successful(metrics, "request_concurrency").get("mean"),
         "output_tok_s": _successful(metrics, "output_tokens_per_second").get("mean"),
+        **(_totals(metrics) if mapping(report_.get("metadata")).get("guidellm_version") else {}),
         "isl_mean": _successful(metrics, "prompt_token_count").get("mean"),
         "osl_mean": _successful(metrics, "output_token_count").get("mean"),
         **_latencies(metrics),
+    }
+
+
+def _totals(metrics: Record) -> dict[str, Any]:
+    return {
+        "input_tok_s": _successful(metrics, "prompt_tokens_per_second").get("mean"),
+        "total_tok_s": _successful(metrics, "tokens_per_second").get("mean"),
     }
 
 
@@ -160,9 +169,12 @@ _COLUMNS = {
     ("Request Counts", "Errored"): "requests_failed",
     ("Timings", "Duration"): "duration_s",
     ("Benchmark", "Strategy"): "strategy",
+    ("Run Info", "Run Index"): "run_index",
     ("Server Throughput", "Successful Requests/Sec"): "request_throughput_rps",
     ("Server Throughput", "Successful Concurrency"): "mean_concurrency",
     ("Token Throughput", "Successful Output Tokens/Sec"): "output_tok_s",
+    ("Token Throughput", "Successful Input Tokens/Sec"): "input_tok_s",
+    ("Token Throughput", "Successful Total Tokens/Sec"): "total_tok_s",
     ("Token Metrics", "Successful Input Tokens"): "isl_mean",
     ("Token Metrics", "Successful Output Tokens"): "osl_mean",
 }
@@ -181,27 +193,54 @@ def table(source: Source) -> Reading:
     if any(len(row) != len(headers) for row in rows[3:] if any(row)):
         found = "found a row of another width, whose columns cannot be told"
         raise FileRefused(source.name, f"{len(headers)} columns in every row", found, "give the JSON report")
-    runs, warnings = measured_runs(source.name, (_row_values(headers, row) for row in rows[3:] if any(row)))
+    written = [dict(zip(headers, row, strict=True)) for row in rows[3:] if any(row)]
+    if _may_be_shifted(written):
+        found = "found runs with other kinds of requests under the columns of the first"
+        raise FileRefused(source.name, "columns that hold for every row", found, "give the JSON report")
+    runs, warnings = measured_runs(source.name, map(_row_values, written))
     return Reading(runs, warnings=warnings)
+
+
+def _may_be_shifted(rows: list[dict[tuple[str, ...], str]]) -> bool:
+    """Whether rows may not stand under their columns.
+
+    Releases of early 2026 wrote the header of the first run and for every run only the kinds of requests it had; later
+    ones leave the cells of an absent kind empty.
+    """
+    kinds = {
+        tuple(to_number(row.get(("Request Counts", kind, ""))) != 0 for kind in ("Successful", "Incomplete", "Errored"))
+        for row in rows
+    }
+    has_gaps = any(not text for row in rows for (_, _, statistic), text in row.items() if statistic == "Mean")
+    return len(kinds) > 1 and not has_gaps
 
 
 def _padded(row: list[str], length: int) -> list[str]:
     return (row + [""] * length)[:length]
 
 
-def _row_values(headers: list[tuple[str, ...]], row: list[str]) -> dict[str, Any]:
+def _row_values(row: Mapping[tuple[str, ...], str]) -> dict[str, Any]:
     values: dict[str, Any] = {"kind": "serving"}
-    for (group, name, unit), text in zip(headers, row, strict=False):
+    for (group, name, unit), text in row.items():
         field = _COLUMNS.get((group, name))
-        if field and (field not in ("isl_mean", "osl_mean", *_RATES) or "mean" in unit.lower()):
+        if field and text and (field not in ("isl_mean", "osl_mean", *_RATES) or "mean" in unit.lower()):
             values.setdefault(field, text)
         values |= _latency_cell(group, name, unit, text)
-        if group == "Run Info" and name in ("Backend", "Requests", "Profile"):
-            values |= _info_cell(name, text)
-    return {**values, **_load({**values.pop("profile", {}), "type_": values.get("strategy")})}
+        if group in ("Run Info", "Runtime Info") and name in ("Backend", "Requests", "Profile", "Arguments"):
+            values |= {key: stated for key, stated in _info_cell(name, text).items() if stated is not None}
+    profile, place = values.pop("profile", {}), to_number(values.get("run_index"))
+    asked = {name: _of_this_run(listed, place) for name, listed in profile.items()}
+    return {**values, **_load({**asked, "type_": values.get("strategy")})}
 
 
-_RATES = ("request_throughput_rps", "mean_concurrency", "output_tok_s")
+def _of_this_run(listed: Any, place: float | None) -> Any:
+    """What a profile asks of one of its runs: it lists a value for each, or has one for all."""
+    if not isinstance(listed, list):
+        return listed
+    return listed[int(place)] if place is not None and 0 <= place < len(listed) else None
+
+
+_RATES = ("request_throughput_rps", "mean_concurrency", "output_tok_s", "input_tok_s", "total_tok_s")
 
 
 def _latency_cell(group: str, name: str, unit: str, text: str) -> dict[str, Any]:
@@ -221,13 +260,14 @@ def _latency_cell(group: str, name: str, unit: str, text: str) -> dict[str, Any]
 
 def _info_cell(name: str, text: str) -> dict[str, Any]:
     try:
-        stated = json.loads(text)
+        stated = mapping(json.loads(text))
     except (ValueError, RecursionError):
         return {}
     if name == "Backend":
-        return {"model": mapping(stated).get("model") or mapping(stated).get("backend_model")}
+        return {"model": stated.get("model") or stated.get("backend_model")}
     if name == "Profile":
-        return {"profile": {key: mapping(stated).get(key) for key in ("streams", "max_concurrency")}}
-    data = mapping(stated).get("data")
+        names = ("streams", "max_concurrency", *(["rate"] if isinstance(stated.get("rate"), list) else []))
+        return {"profile": {key: stated.get(key) for key in names}}
+    data = (mapping(stated.get("spec")) or stated).get("data")
     text = data if isinstance(data, str) else json.dumps(data) if data else ""
     return {"data": text or None, **{n: m[1] for n, regex in _TARGETS.items() if (m := regex.search(text))}}
