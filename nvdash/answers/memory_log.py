@@ -69,10 +69,10 @@ def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
         request=with_device(with_bare_drafts(asked, words), server),
     )
     rows, request = compare(asked.layout, asked.request, printed)
-    if "draft_tokens" in words and "draft_method" not in words:
-        rows = [replace(row, cause=row.cause or UNKNOWN_DRAFTER) if row.consistent is False else row for row in rows]
+    unread = _unread(server, words)
     named = "weights" in words or str(server.get("model", "")).endswith(str(words["model"]))
-    found = [*rows, *_formula_row(asked, request, printed), *(_weights_row(asked, server) if named else [])]
+    found = [_told(row, unread) for row in (*rows, *_formula_row(asked, request, printed))]
+    found += _weights_row(asked, server) if named else []
     return envelope(
         "memory",
         {**asked.echo, "log": path.name},
@@ -206,10 +206,23 @@ def with_bare_drafts(asked: MemoryQuestion, words: Mapping[str, Any]) -> CacheRe
 def with_device(request: CacheRequest, server: Mapping[str, Any]) -> CacheRequest:
     """The request with the memory that the log prints of its device, which decides the default of a step's tokens."""
     total = server.get("gpu_total_gib")
-    known = request.device_bytes is not None or total is None
-    return request if known else replace(request, device_bytes=int(total * GIB))
+    if request.device_bytes is not None or not isinstance(total, float):
+        return request
+    return replace(request, device_bytes=int(total * GIB))
 
 
+def _unread(server: Mapping[str, Any], words: Mapping[str, Any]) -> str:
+    """What of this server no rule here was read for, and may so be behind a difference that has no other cause."""
+    if server.get("framework") == "sglang" and str(server.get("attention_backend", "")).startswith("ascend"):
+        return UNREAD_PLATFORM
+    return UNKNOWN_DRAFTER if "draft_tokens" in words and "draft_method" not in words else ""
+
+
+def _told(row: Row, unread: str) -> Row:
+    return replace(row, cause=row.cause or unread) if row.consistent is False else row
+
+
+UNREAD_PLATFORM = "pools of the Ascend backend, which were not read, may keep more than those of a GPU"
 UNKNOWN_DRAFTER = "the drafter has layers of its own, and its config is not known"
 DRAFT_WORDS = ("draft_method", "draft_tokens", "draft_model")
 

@@ -88,7 +88,7 @@ def compare(layout: Layout, request: CacheRequest, printed: Printed) -> tuple[li
             cause = "; ".join(hypothesis.cause for hypothesis in chosen)
             pairs = zip(rows, plain, strict=True)
             return [replace(row, cause=cause if before.consistent is False else "") for row, before in pairs], changed
-    ranks = request.tp * request.pp
+    ranks = request.tp * request.pp if request.framework == "vllm" else 1
     return [replace(row, cause=_unexplained(row, printed, ranks)) for row in plain], request
 
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from nvdash.answers.memory import exit_code, memory
-from nvdash.answers.memory_log import UNKNOWN_DRAFTER
+from nvdash.answers.memory_log import UNKNOWN_DRAFTER, UNREAD_PLATFORM
 from nvdash.answers.memory_names import base_of
 from nvdash.cli import main
 from nvdash.errors import NvdashError, UsageError
@@ -153,6 +153,17 @@ def test_data_parallel_attention_keeps_every_head_on_its_rank(tmp_path):
     assert answer["kv_bytes_per_token"] == 192_512
     assert (answer["server"]["attention_tp"], answer["server"]["draft_kv_allocated_gib"]) == (1, 0.3)
     assert rows_of(answer)["kv_tokens"]["consistent"] and rows_of(answer)["block_size"]["consistent"]
+
+
+def test_a_pool_of_a_platform_nobody_read_says_so(tmp_path):
+    path = tmp_path / "server.log"
+    options = "dp_size=16, attention_backend='ascend', "
+    path.write_text("\n".join(SGLANG).replace("dp_size=16, ", options).replace("156288", "120832"))
+    row = rows_of(memory({"log": str(path)}))["kv_tokens"]
+    # the printed size is this rank's own pool: no other rank can be the cause
+    assert (row["consistent"], row["cause"]) == (False, UNREAD_PLATFORM)
+    path.write_text("\n".join(SGLANG).replace("156288", "120832"))
+    assert rows_of(memory({"log": str(path)}))["kv_tokens"]["cause"] is None
 
 
 def test_the_full_attention_pool_of_a_hybrid_is_compared_alone(tmp_path):
