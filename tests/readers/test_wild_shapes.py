@@ -336,3 +336,19 @@ def test_a_guidellm_report_that_names_its_version_states_its_total(read):
     assert values(named, "input_tok_s", "output_tok_s", "total_tok_s") == (400, 100, 500)
     unnamed = read({"benchmarks": [run]}).runs[0]
     assert values(unnamed, "output_tok_s", "total_tok_s") == (100, None)
+
+
+def test_telemetry_of_a_whole_node_does_not_say_which_gpus_served(read):
+    gpus = {f"gpu_{n}": {"gpu_name": "NVIDIA A100-SXM4-80GB", "gpu_index": n} for n in range(8)}
+    reading = read(
+        {
+            "input_config": {"endpoint": {"model_names": ["openai/gpt-oss-20b"], "streaming": True}},
+            "request_latency": {"unit": "ms", "avg": 5000.0},
+            "output_token_throughput_per_user": {"unit": "tokens/sec/user", "avg": 55.0},
+            "telemetry_data": {"endpoints": {"localhost:9400": {"gpus": gpus}}},
+        }
+    )
+    assert values(reading.runs[0], "gpu", "gpu_count") == ("NVIDIA A100-SXM4-80GB", 8)
+    assert [remark.text for remark in reading.warnings if remark.code == "telemetry"] == [
+        "telemetry lists 8 GPUs on 1 endpoint; which of them served is not stated"
+    ]

@@ -141,7 +141,7 @@ def _dataset(config: Record) -> Any:
 
 
 def _telemetry(record: Record) -> tuple[dict[str, Any], list[Remark]]:
-    """GPUs of every telemetry endpoint; which of them served is not stated when there are several endpoints."""
+    """GPUs of every telemetry endpoint; which of them served is not stated when there are several."""
     endpoints = mapping(mapping(record.get("telemetry_data")).get("endpoints"))
     gpus = [gpu for place in endpoints.values() for gpu in mapping(mapping(place).get("gpus")).values()]
     names = [clean_text(name) for gpu in gpus if (name := mapping(gpu).get("gpu_name"))]
@@ -156,8 +156,9 @@ def _gpus(names: Sequence[str | None], endpoints: int) -> tuple[dict[str, Any], 
             Remark("telemetry", f"telemetry lists several GPU models: {', '.join(sorted(filter(None, set(names))))}")
         ]
     found = {"gpu": names[0], "gpu_count": len(names)}
-    text = f"telemetry lists {len(names)} GPUs on {endpoints} endpoints; which of them served is not stated"
-    return found, [Remark("telemetry", text)] if endpoints > 1 else []
+    places = f"{endpoints} endpoints" if endpoints != 1 else "1 endpoint"
+    text = f"telemetry lists {len(names)} GPUs on {places}; which of them served is not stated"
+    return found, [Remark("telemetry", text)] if len(names) > 1 else []
 
 
 def _remarks(record: Record, values: Mapping[str, Any], streaming: bool | None) -> list[Remark]:
