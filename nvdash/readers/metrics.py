@@ -1,4 +1,7 @@
-"""What a `/metrics` scrape of a server says: cache configuration, counters since the start, gauges of the moment."""
+"""What a `/metrics` scrape of a server says: cache configuration, counters since the start, gauges of the moment.
+
+SGLang's gauge of the hit rate is that of its last batch, 0 when idle; its counters give the rate since the start.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -26,7 +29,7 @@ COUNTERS = {
     "sglang:num_requests": "requests_finished",
     "sglang:cached_tokens": "prefix_cache_hits",
 }
-"""Counters by series name without `_total`; summed over engines and labels."""
+"""Counters by series name without `_total`; summed over engines and labels, a renamed series once."""
 GAUGES = {
     "vllm:kv_cache_usage_perc": "kv_cache_usage",
     "vllm:gpu_cache_usage_perc": "kv_cache_usage",
@@ -50,11 +53,14 @@ _HISTOGRAMS = {
 def read(lines: Iterable[str]) -> dict[str, Any]:
     """The facts of one scrape; a server that was never asked has no hit rate."""
     facts: dict[str, Any] = {}
+    series: dict[str, str] = {}
     for line in lines:
         sample = None if line.startswith("#") else _SAMPLE.match(line)
         number = to_number(sample[3]) if sample else None
         if sample and number is not None and number == number and abs(number) != float("inf"):
-            _take(facts, sample[1], dict(_LABEL.findall(sample[2] or "")), number)
+            name = sample[1].removesuffix("_total")
+            if series.setdefault(COUNTERS.get(name, name), name) == name:
+                _take(facts, sample[1], dict(_LABEL.findall(sample[2] or "")), number)
     return _settled(facts)
 
 
@@ -95,7 +101,7 @@ _NUMBERS = (
     " sliding_window"
 ).split()
 _WHOLE = ("preemptions prefix_cache_queries prefix_cache_hits prompt_tokens_total generation_tokens_total "
-          "requests_finished draft_tokens accepted_draft_tokens running waiting").split()  # fmt: skip
+          "requests_finished draft_tokens accepted_draft_tokens running waiting kv_tokens").split()  # fmt: skip
 
 
 def _settled(facts: dict[str, Any]) -> dict[str, Any]:
@@ -105,11 +111,18 @@ def _settled(facts: dict[str, Any]) -> dict[str, Any]:
         facts[name] = int(facts[name]) if facts.get(name) is not None else None
     if "enable_prefix_caching" in facts:
         facts["enable_prefix_caching"] = flag(facts["enable_prefix_caching"])
-    queries, hits = facts.get("prefix_cache_queries"), facts.get("prefix_cache_hits")
-    if queries and hits is not None:
-        facts["prefix_hit_rate"] = hits / queries
+    if facts.get("framework") == "sglang" and facts.get("prefix_cache_hits") is not None:
+        facts["prefix_cache_queries"] = facts.get("prompt_tokens_total")
+    if (rate := _hit_rate(facts)) is not None:
+        facts["prefix_hit_rate"] = rate
     facts |= observed(facts)
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def _hit_rate(counted: Mapping[str, Any]) -> float | None:
+    """Prompt tokens that were in the cache, by those that were looked for there; more hits than that is no rate."""
+    queries, hits = counted.get("prefix_cache_queries"), counted.get("prefix_cache_hits")
+    return hits / queries if queries and hits is not None and hits <= queries else None
 
 
 def observed(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,7 +151,6 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
     passed: dict[str, Any] = {name: after[name] - before[name] for name in both}
     if any(value < 0 for value in passed.values()):
         return None
-    queries, hits = passed.get("prefix_cache_queries"), passed.get("prefix_cache_hits")
-    if queries and hits is not None:
-        passed["prefix_hit_rate"] = hits / queries
+    if (rate := _hit_rate(passed)) is not None:
+        passed["prefix_hit_rate"] = rate
     return passed

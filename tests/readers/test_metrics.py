@@ -81,3 +81,37 @@ def test_counters_that_went_back_belong_to_two_servers():
 @given(st.text())
 def test_any_text_is_read_without_an_error(text):
     assert isinstance(metrics.read(text.splitlines()), dict)
+
+
+SGLANG = """
+sglang:max_total_num_tokens{model_name="m",tp_rank="0"} 6.814016e+06
+sglang:cache_hit_rate{model_name="m",tp_rank="0"} 0.0
+sglang:prompt_tokens_total{model_name="m"} 1000.0
+sglang:cached_tokens_total{cache_source="device",model_name="m"} 900.0
+sglang:cached_tokens_total{cache_source="host",model_name="m"} 50.0
+"""
+
+
+def test_the_hit_rate_of_sglang_is_counted_and_not_that_of_its_last_batch():
+    facts = metrics.read(SGLANG.splitlines())
+    assert (facts["prefix_hit_rate"], facts["kv_tokens"]) == (0.95, 6_814_016)
+    assert isinstance(facts["kv_tokens"], int)
+
+
+def test_the_hit_rate_of_sglang_over_a_run_is_that_between_two_scrapes():
+    after = SGLANG.replace(" 1000.0", " 3000.0").replace(" 900.0", " 1900.0")
+    passed = metrics.between(metrics.read(SGLANG.splitlines()), metrics.read(after.splitlines()))
+    assert passed is not None
+    assert passed["prefix_hit_rate"] == 0.5
+
+
+def test_a_text_that_only_mentions_a_series_is_no_scrape(tmp_path):
+    path = tmp_path / "notes.md"
+    path.write_text("# notes\nvllm:num_requests_running was taken from Prometheus\n")
+    assert "found none of them" in str(read_file(path).error)
+
+
+def test_a_series_that_is_written_under_its_old_and_its_new_name_counts_once():
+    text = "vllm:gpu_prefix_cache_queries_total 8\nvllm:prefix_cache_queries_total 8\nvllm:prefix_cache_hits_total 2"
+    facts = metrics.read(text.splitlines())
+    assert (facts["prefix_cache_queries"], facts["prefix_hit_rate"]) == (8, 0.25)

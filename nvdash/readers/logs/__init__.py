@@ -51,6 +51,8 @@ def any_log(source: Source) -> Reading:
 def scrape(source: Source) -> Reading:
     """A `/metrics` scrape."""
     facts = metrics.read(line.decode("utf-8", "replace") for line in source.lines())
+    if not facts:
+        raise FileRefused(source.name, "a scrape of vLLM or SGLang with series that are known", "found none of them")
     return Reading(server=facts)
 
 
