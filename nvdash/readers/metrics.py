@@ -59,7 +59,7 @@ def read(lines: Iterable[str]) -> dict[str, Any]:
         number = to_number(sample[3]) if sample else None
         if sample and number is not None and number == number and abs(number) != float("inf"):
             name = sample[1].removesuffix("_total")
-            if series.setdefault(COUNTERS.get(name, name), name) == name:
+            if name not in COUNTERS or series.setdefault(COUNTERS[name], name) == name:
                 _take(facts, sample[1], dict(_LABEL.findall(sample[2] or "")), number)
     return _settled(facts)
 
