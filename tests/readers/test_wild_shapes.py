@@ -352,3 +352,33 @@ def test_telemetry_of_a_whole_node_does_not_say_which_gpus_served(read):
     assert [remark.text for remark in reading.warnings if remark.code == "telemetry"] == [
         "telemetry lists 8 GPUs on 1 endpoint; which of them served is not stated"
     ]
+
+
+def test_the_cache_dtype_of_a_trtllm_engine_is_the_one_in_effect(read):
+    report = {
+        "engine": {"model": "Qwen/Qwen3-8B", "dtype": "bfloat16", "kv_cache_dtype": "FP8", "quantization": "NVFP4"},
+        "world_info": {"tp_size": 2, "world_size": 2},
+        "performance": {"system_output_throughput_tok_s": 1000.0},
+    }
+    reading = read(report)
+    assert values(reading.runs[0], "kv_cache_dtype_resolved", "weight_format") == ("fp8", "nvfp4")
+    assert "kv_cache_dtype_resolved" not in asked(reading)
+
+
+def test_trtllm_bench_prints_what_its_drafts_brought(read):
+    text = """
+= PYTORCH BACKEND
+Model:                  Qwen/Qwen3-8B
+KV Cache Dtype:         FP8
+= PERFORMANCE OVERVIEW
+Total Output Throughput (tokens/sec):             1000.0000
+= DECODING STATISTICS (MTP)
+[DT] AVERAGE: 300.00
+[DAR] MINIMUM: 0.10
+[DAR] AVERAGE: 0.72
+[AL] AVERAGE: 2.16
+"""
+    run = read(text, "bench.log").runs[0]
+    drafts = ("spec_method", "spec_decode_acceptance_rate_pct", "spec_decode_acceptance_length")
+    assert values(run, *drafts) == ("MTP", 72, 2.16)
+    assert run.get("kv_cache_dtype_resolved") == "fp8"

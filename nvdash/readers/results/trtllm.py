@@ -61,7 +61,7 @@ def _values(record: Record) -> dict[str, Any]:
 
 
 def _engine(engine: Record) -> dict[str, Any]:
-    """Model and formats; a null cache dtype means that the cache keeps the model's own type."""
+    """Model and formats; the cache dtype is that of the engine, and null means that it keeps the model's own type."""
     cache, weights, dtype = engine.get("kv_cache_dtype"), engine.get("quantization"), engine.get("dtype")
     unquantised = "kv_cache_dtype" in engine and cache is None
     return {
@@ -71,7 +71,7 @@ def _engine(engine: Record) -> dict[str, Any]:
         "backend": engine.get("backend"),
         "weight_format": _weights(weights, dtype) if "quantization" in engine else None,
         "kv_cache_dtype_requested": str(cache).lower() if cache else None,
-        "kv_cache_dtype_resolved": dtype if unquantised else None,
+        "kv_cache_dtype_resolved": dtype if unquantised else str(cache).lower() if cache else None,
         "max_model_len": engine.get("max_sequence_length"),
     }
 
@@ -116,6 +116,8 @@ _SUMMARY = {
     "Total Latency (ms)": "total_latency_ms",
 }
 _BREAKDOWN = re.compile(r"^\s*\[(TTFT|TPOT|Latency)\]\s+(P50|P90|P95|P99|AVERAGE)\s*:\s+([\d.]+)")
+_DRAFTING = re.compile(r"^= DECODING STATISTICS \((.+)\)")
+_DRAFTED = re.compile(r"^\s*\[(DAR|AL)\]\s+AVERAGE\s*:\s+([\d.]+)")
 _BREAKDOWN_NAMES = {"TTFT": "ttft", "TPOT": "tpot", "Latency": "e2e"}
 _CONTROLS = (
     "framework version model gpu gpu_memory_gib weight_format kv_cache_dtype_requested kv_cache_dtype_resolved tp pp ep"
@@ -137,6 +139,7 @@ def stdout(source: Source) -> Reading:
         "duration_s": scaled(total, 1 / MS_PER_S),
         "gpu_count": server.get("world_size") or (server["tp"] * (server.get("pp") or 1) if "tp" in server else None),
         **{name: server.get(name) for name in _CONTROLS},
+        "kv_cache_dtype_resolved": server.get("kv_cache_dtype_resolved") or server.get("kv_cache_dtype_requested"),
     }
     runs, warnings = measured_runs(source.name, [values])
     return Reading(runs, server=server, warnings=warnings)
@@ -150,4 +153,10 @@ def _summary(text: str) -> dict[str, Any]:
     if part := _BREAKDOWN.match(text):
         statistic = "mean" if part[2] == "AVERAGE" else part[2].lower()
         return {f"{_BREAKDOWN_NAMES[part[1]]}_{statistic}_ms": float(part[3])}
+    if drafting := _DRAFTING.match(text):
+        return {"spec_method": drafting[1]}
+    if drafted := _DRAFTED.match(text):
+        rate = drafted[1] == "DAR"
+        name = "spec_decode_acceptance_rate_pct" if rate else "spec_decode_acceptance_length"
+        return {name: float(drafted[2]) * (100 if rate else 1)}
     return {}
