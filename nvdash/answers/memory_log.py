@@ -204,7 +204,10 @@ def with_bare_drafts(asked: MemoryQuestion, words: Mapping[str, Any]) -> CacheRe
 
 
 def with_device(request: CacheRequest, server: Mapping[str, Any]) -> CacheRequest:
-    """The request with the memory that the log prints of its device, which decides the default of a step's tokens."""
+    """The request with the log's backend and device memory: they decide block sizes and a step's default tokens."""
+    backend = server.get("attention_backend")
+    if request.backend is None and isinstance(backend, str):
+        request = replace(request, backend=backend)
     total = server.get("gpu_total_gib")
     if request.device_bytes is not None or not isinstance(total, float):
         return request

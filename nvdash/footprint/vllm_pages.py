@@ -9,6 +9,8 @@ from nvdash.footprint.vllm_setup import Setup
 
 KERNEL_BLOCK = 16
 """Smallest block a kernel takes."""
+LATENT_BLOCKS = {"CUTLASS_MLA": 128, "FLASHMLA": 64, "FLASHINFER_MLA": 32}
+"""Smallest blocks of the MLA backends that take more than `KERNEL_BLOCK` tokens (get_supported_kernel_block_sizes)."""
 PACKED_ALIGNMENT = 576
 """Bytes that FlashMLA aligns the pages of compressed attention to."""
 UNKNOWN_CHUNK = 2048
@@ -66,9 +68,17 @@ def block_sizes(setup: Setup) -> Blocks:
 
 def _alignment(setup: Setup, attention: Cache) -> int:
     """Tokens the block is a multiple of: what the kernel takes, the asked block, the scan length."""
-    align = setup.rules.latent_align if attention.latent else KERNEL_BLOCK
+    align = _latent_alignment(setup) if attention.latent else KERNEL_BLOCK
     align = max(align, setup.asked_block) if setup.rules.user_block_aligns else align
     return lcm(setup.layout.chunk_size or UNKNOWN_CHUNK, align) if setup.state_mode == "all" else align
+
+
+def _latent_alignment(setup: Setup) -> int:
+    """What a latent block is a multiple of: from 0.20 what its backend takes, before that 128 for CUTLASS alone."""
+    backend, least = setup.request.backend or "", setup.rules.latent_align
+    if setup.rules.backend_aligns:
+        return max(LATENT_BLOCKS.get(backend, KERNEL_BLOCK), least)
+    return max(LATENT_BLOCKS[backend] if backend == "CUTLASS_MLA" else 0, least)
 
 
 def _first_attention(setup: Setup) -> Cache | None:

@@ -53,6 +53,9 @@ class VllmRules:
     hybrid_prefix_caching: bool | None = None
     """Whether prefix caching is on by default for models with states; None: not possible."""
     latent_align: int = 64
+    """Tokens that the block of a latent hybrid is a multiple of, at least."""
+    backend_aligns: bool = False
+    """The smallest block of the chosen backend aligns it, not a number of the engine's own."""
     user_block_aligns: bool = False
     """The attention block of a hybrid is a multiple of the asked block size."""
     in_flight_batches: bool = False
@@ -101,6 +104,8 @@ STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
             "packing": "tuples",
             "packed_pages_weighed": True,
             "user_block_aligns": True,
+            "latent_align": 16,
+            "backend_aligns": True,
             "skip_padding": "unify",
             "drafts_align": True,
             "unset_state_type": "float32",

@@ -363,3 +363,42 @@ def test_the_ranges_follow_each_other_without_a_gap():
 )
 def test_a_build_between_releases_follows_the_release_it_grew_from(release, since):
     assert rules_of(release).since == since
+
+
+# Kimi-Linear: 3 inputs of 3 x 4,096 channels at 16 bits and 32 matrices of 128 x 128 in float32, halved by two ranks:
+# 36,864 + 1,048,576 = 1,085,440 B beside latent tokens of 1,152 B, which every rank keeps whole: 942.3 tokens.
+KIMI_LINEAR = {
+    "model_type": "kimi_linear",
+    "num_hidden_layers": 4,
+    "num_attention_heads": 32,
+    "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "linear_attn_config": {
+        "full_attn_layers": [4],
+        "kda_layers": [1, 2, 3],
+        "num_heads": 32,
+        "head_dim": 128,
+        "short_conv_kernel_size": 4,
+    },
+    "torch_dtype": "bfloat16",
+    "max_position_embeddings": 8192,
+}
+
+
+@pytest.mark.parametrize(
+    ("release", "backend", "block"),
+    [
+        ("0.19.0", "FLASH_ATTN_MLA", 960),
+        ("0.19.0", "CUTLASS_MLA", 1024),
+        ("0.20.0", None, 944),
+        ("0.24.0", "FLASH_ATTN_MLA", 944),
+        ("0.24.0", "FLASHINFER_MLA", 960),
+        ("0.24.0", "CUTLASS_MLA", 1024),
+        ("0.27.0", "FLASH_ATTN_MLA", 1024),
+    ],
+)
+def test_the_backend_aligns_the_block_of_a_latent_hybrid(release, backend, block):
+    request = CacheRequest(release=release, tp=2, backend=backend, max_model_len=8192)
+    assert replay(layout(KIMI_LINEAR), request).block_size == block
