@@ -66,7 +66,7 @@ JSON_FORMATS = (
     JsonFormat("sglang-server-info", "SGLang /server_info", "results.sglang:server_info",
                ("model_path", "mem_fraction_static", "schedule_policy"), asks="server"),
     JsonFormat("sglang-one-batch", "SGLang bench_one_batch", "results.sglang:one_batch",
-               ("prefill_latency",), ("median_decode_latency", "median_decode_throughput")),
+               ("prefill_latency",), ("median_decode_latency", "median_decode_throughput", "prefill_throughput")),
     JsonFormat("sglang-one-batch-server", "SGLang bench_one_batch_server", "results.sglang:one_batch_server",
                ("overall_throughput", "latency"), ("last_ttft", "batch_size")),
     JsonFormat("llama-bench", "llama-bench", "results.llama:bench", ("build_commit", "avg_ts", "n_gen")),

@@ -382,3 +382,29 @@ Total Output Throughput (tokens/sec):             1000.0000
     drafts = ("spec_method", "spec_decode_acceptance_rate_pct", "spec_decode_acceptance_length")
     assert values(run, *drafts) == ("MTP", 72, 2.16)
     assert run.get("kv_cache_dtype_resolved") == "fp8"
+
+
+def test_one_batch_without_drafts_and_without_a_hit_rate_is_read(read):
+    line = {"run_name": "default", "batch_size": 32, "input_len": 8192, "output_len": 1000, "latency": 110.0}
+    rates = {"input_throughput": 26_214.4, "output_throughput": 320.0, "overall_throughput": 2674.04}
+    none = {"last_ttft": 10.0, "last_gen_throughput": 318.0, "acc_length": -1.0, "cache_hit_rate": None}
+    reading = read({**line, **rates, **none}, "result.jsonl")
+    run = reading.runs[0]
+    assert values(run, "spec_decode_acceptance_length", "prefix_hit_rate", "ttft_ms") == (None, None, 10_000)
+    assert values(run, "prefill_tok_s", "decode_tok_s") == (26_214.4, 320)  # 32 x 8192 / 10 s, 32 x 1000 / 100 s
+    assert "phases" in [remark.code for remark in reading.warnings]
+
+
+def test_one_batch_with_drafts_states_their_acceptance(read):
+    line = {"batch_size": 1, "input_len": 8, "output_len": 8, "latency": 1.0, "overall_throughput": 16.0}
+    drafts = {"acc_length": 2.4, "spec_accept_length": 2.5, "spec_accept_rate": 0.5}
+    run = read({**line, **drafts}, "result.jsonl").runs[0]
+    assert values(run, "spec_decode_acceptance_length", "spec_decode_acceptance_rate_pct") == (2.5, 50)
+
+
+def test_one_batch_of_a_single_output_token_has_no_decode_step(read):
+    line = {"run_name": "default", "batch_size": 8, "input_len": 1024, "output_len": 1}
+    times = {"prefill_latency": 0.5, "prefill_throughput": 16_384.0, "total_latency": 0.5, "overall_throughput": 16_400}
+    reading = read({**line, **times}, "result.jsonl")
+    assert reading.format == "sglang-one-batch"
+    assert values(reading.runs[0], "prefill_ms", "tpot_p50_ms", "latency_ms") == (500, None, 500)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nvdash.readers.aliases import controls
-from nvdash.readers.record import Reading, Run, make_run, to_number
+from nvdash.readers.record import Reading, Remark, Run, make_run, to_number
 from nvdash.readers.results.common import MS_PER_S, Record, distribution, items, mapping, measured_runs, ratio, scaled
 
 _LATENCY_KEYS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2e_latency"}
@@ -47,7 +47,7 @@ def _serving_values(record: Record, where: str) -> dict[str, Any]:
         "total_tok_s": record.get("total_throughput", record.get("total_token_throughput")),
         "peak_output_tok_s": record.get("max_output_tokens_per_s"),
         "peak_concurrent_requests": record.get("max_concurrent_requests"),
-        "spec_decode_acceptance_length": record.get("accept_length"),
+        "spec_decode_acceptance_length": _drafted(record.get("accept_length")),
         **_latencies(record),
         **_server_values(record.get("server_info"), where),
     }
@@ -165,18 +165,35 @@ def _one_batch_values(record: Record) -> dict[str, Any]:
 def one_batch_server(records: Sequence[Record], where: str) -> Reading:
     """`bench_one_batch_server`: seconds of one batch through the server."""
     runs, warnings = measured_runs(where, map(_one_batch_server_values, records))
-    return Reading(runs, warnings=warnings)
+    phases = (
+        Remark(
+            "phases", "input throughput is that of the prefill, output throughput that after the first tokens", number
+        )
+        for number, run in enumerate(runs)
+        if run.get("ttft_ms") is not None
+    )
+    return Reading(runs, warnings=(*warnings, *phases))
 
 
 def _one_batch_server_values(record: Record) -> dict[str, Any]:
-    hits = to_number(record.get("cache_hit_rate"))
+    """One batch; since the first tokens are timed, input is divided by that time and output by the rest."""
+    hits, rate = to_number(record.get("cache_hit_rate")), to_number(record.get("spec_accept_rate"))
+    timed = record.get("last_ttft") is not None
+    after = record.get("output_throughput") if timed else None
     return {
         **_batch_values(record),
         "latency_ms": scaled(record.get("latency"), MS_PER_S),
         "ttft_ms": scaled(record.get("last_ttft"), MS_PER_S),
         "input_tok_s": record.get("input_throughput"),
         "output_tok_s": record.get("output_throughput"),
-        "decode_tok_s": record.get("steady_state_output_throughput"),
-        "spec_decode_acceptance_length": record.get("acc_length"),
+        "prefill_tok_s": record.get("input_throughput") if timed else None,
+        "decode_tok_s": record.get("steady_state_output_throughput") or after,
+        "spec_decode_acceptance_length": _drafted(record.get("spec_accept_length"), record.get("acc_length")),
+        "spec_decode_acceptance_rate_pct": rate * 100 if rate is not None and 0 <= rate <= 1 else None,
         "prefix_hit_rate": hits if hits is not None and 0 <= hits <= 1 else None,
     }
+
+
+def _drafted(*lengths: Any) -> float | None:
+    """The tokens per step with drafts; -1 says that there were none."""
+    return next((number for length in lengths if (number := to_number(length)) is not None and number > 0), None)
