@@ -260,7 +260,7 @@ def printed_of(server: Mapping[str, Any]) -> Printed:
         kv_tokens=server.get("kv_tokens"),
         max_concurrency=server.get("max_concurrency"),
         block_size=server.get("block_size"),
-        exact_bytes=server.get("available_min_bytes"),
+        exact_bytes=server.get("available_min_bytes", server.get("kv_pool_bytes")),
         num_parts=2 if "available_kv_gib" not in server and "k_gib" in server else 1,
     )
 

@@ -181,6 +181,13 @@ def test_the_full_attention_pool_of_a_hybrid_is_compared_alone(tmp_path):
     assert rows["kv_tokens"]["consistent"] and rows["kv_bytes_per_token"]["predicted"] == [4096, 4096]
 
 
+def test_memory_in_bytes_leaves_one_number(tmp_path):
+    path = Path(log(tmp_path, 163_840))
+    use = "INFO 11-20 10:00:39 [gpu_worker.py:391] Current kv cache memory in use is 21474836480 bytes.\n"
+    path.write_text(path.read_text() + use)
+    assert rows_of(memory({"log": str(path)}))["kv_tokens"]["predicted"] == [163_840, 163_840]
+
+
 WHISPER = (
     "INFO 02-12 19:34:53 [core.py:96] Initializing a V1 LLM engine (v0.15.1) with config: "
     "model='openai/whisper-large-v3', max_seq_len=448{ranges}",

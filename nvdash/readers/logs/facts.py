@@ -28,6 +28,7 @@ MERGE_MIN = frozenset(
         "max_concurrency",
         "available_kv_gib",
         "available_min_bytes",
+        "kv_pool_bytes",
         "num_blocks",
         "free_min_gib",
         "avail_after_pool_min_gib",
