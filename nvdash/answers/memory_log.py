@@ -11,7 +11,16 @@ from nvdash.answers.memory_question import MemoryQuestion, memory_question
 from nvdash.errors import UsageError
 from nvdash.footprint.allocator import replay
 from nvdash.footprint.caches import DTYPE_BYTES, WINDOW_KINDS, Cache, Layout
-from nvdash.footprint.from_log import ROUNDING_GIB, TOLERANCE, Printed, Row, compare, formula_cause
+from nvdash.footprint.from_log import (
+    ROUNDING_GIB,
+    SCALES_APART,
+    TOLERANCE,
+    VALUES_ONLY,
+    Printed,
+    Row,
+    compare,
+    formula_cause,
+)
 from nvdash.footprint.ranks import MTP_METHODS, NO_CACHE_METHODS
 from nvdash.footprint.request import CacheRequest, Draft
 from nvdash.footprint.vllm_rules import RANGES, version
@@ -71,6 +80,8 @@ def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
     rows, request = compare(asked.layout, asked.request, printed)
     unread = _unread(server, words)
     named = "weights" in words or str(server.get("model", "")).endswith(str(words["model"]))
+    if any(row.cause == SCALES_APART for row in rows):
+        printed = printed.times(VALUES_ONLY[request.kv_cache_dtype])
     found = [_told(row, unread) for row in (*rows, *_formula_row(asked, request, printed))]
     found += _weights_row(asked, server) if named else []
     return envelope(

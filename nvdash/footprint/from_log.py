@@ -37,8 +37,14 @@ class Printed:
     block_size: int | None = None
     exact_bytes: int | None = None
     """Memory printed in bytes, not rounded."""
-    num_parts: int = 1
+    num_parts: float = 1
     """Rounded numbers that `available_gib` is the sum of: two where keys and values are printed apart."""
+
+    def times(self, factor: float) -> "Printed":
+        """The same numbers, were the pool so many times what its line says."""
+        if self.available_gib is None:
+            return self
+        return replace(self, available_gib=self.available_gib * factor, num_parts=self.num_parts * factor)
 
     def pools(self) -> tuple[int, int] | None:
         """The smallest and largest memory that rounds to what was printed."""
@@ -69,6 +75,8 @@ class Hypothesis:
     kind: str
     cause: str
     change: Mapping[str, Any]
+    pool: float = 1
+    """Parts of the printed memory that the pool really takes."""
 
 
 def compare(layout: Layout, request: CacheRequest, printed: Printed) -> tuple[list[Row], CacheRequest]:
@@ -77,11 +85,11 @@ def compare(layout: Layout, request: CacheRequest, printed: Printed) -> tuple[li
     if _agree(plain):
         return plain, request
     for chosen in _choices(hypotheses(layout, request, printed)):
-        changed = request
+        changed, taken = request, printed
         for hypothesis in chosen:
-            changed = replace(changed, **hypothesis.change)
+            changed, taken = replace(changed, **hypothesis.change), taken.times(hypothesis.pool)
         try:
-            rows = rows_for(layout, changed, printed)
+            rows = rows_for(layout, changed, taken)
         except NvdashError:
             continue
         if _agree(rows):
@@ -125,7 +133,7 @@ def _row(number: str, ends: list[Allocation], printed: float | None) -> Row:
 
 def hypotheses(layout: Layout, request: CacheRequest, printed: Printed) -> list[Hypothesis]:
     """What may have been left out, the likeliest first."""
-    found = _of_a_build(request)
+    found = [*_of_a_build(request), *_without_scales(request)]
     if printed.block_size is not None and request.block_size is None:
         words = f"block size {printed.block_size}: fixed by a flag or the backend"
         found.append(Hypothesis("block", words, {"block_size": printed.block_size}))
@@ -161,6 +169,18 @@ def _of_a_build(request: CacheRequest) -> list[Hypothesis]:
     if later is None or ".dev" not in (request.release or ""):
         return []
     return [Hypothesis("rule", f"the development build has the rules of {later}", {"release": later})]
+
+
+def _without_scales(request: CacheRequest) -> list[Hypothesis]:
+    """SGLang's FP4 pool prints the bytes of its values; the scale of every 16 of them lies in a buffer apart."""
+    if request.framework != "sglang" or request.kv_cache_dtype not in VALUES_ONLY:
+        return []
+    return [Hypothesis("pool", SCALES_APART, {}, pool=VALUES_ONLY[request.kv_cache_dtype])]
+
+
+VALUES_ONLY = {"fp4_e2m1": 9 / 8, "fp4_mx_block16": 9 / 8}
+"""Formats whose printed pool leaves out the scales, and how much larger it is with them."""
+SCALES_APART = "the printed size leaves out the block scales"
 
 
 def _next_range(release: str) -> str | None:

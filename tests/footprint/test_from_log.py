@@ -93,6 +93,14 @@ def test_keys_and_values_printed_apart_are_rounded_twice():
     assert [row.consistent for row in (alone[1], apart[1])] == [False, True]
 
 
+def test_a_pool_that_prints_no_scales_is_known():
+    # 18.47 + 18.47 GiB are 5,534,509 slots of 7,168 B of values; each has 896 B of scales beside them
+    request = CacheRequest(framework="sglang", kv_cache_dtype="fp4_e2m1")
+    printed = Printed(36.94, kv_tokens=5_534_509, num_parts=2)
+    rows, _ = compare(layers("Qwen/Qwen2.5-1.5B-Instruct"), request, printed)
+    assert (rows[1].consistent, rows[1].cause) == (True, "the printed size leaves out the block scales")
+
+
 def test_a_development_build_may_have_the_rules_of_the_next_release():
     # 0.19.2rc1.dev counts states as 0.20 does: Nemotron-H states without a stated type grow to float32
     model = layers("nvidia/NVIDIA-Nemotron-3-Nano-4B")
