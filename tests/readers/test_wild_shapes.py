@@ -408,3 +408,54 @@ def test_one_batch_of_a_single_output_token_has_no_decode_step(read):
     reading = read({**line, **times}, "result.jsonl")
     assert reading.format == "sglang-one-batch"
     assert values(reading.runs[0], "prefill_ms", "tpot_p50_ms", "latency_ms") == (500, None, 500)
+
+
+def record(name, value, arguments, **more):
+    """One record of the PyTorch benchmark dashboard."""
+    return {
+        "benchmark": {"name": "vLLM benchmark", "extra_info": {"args": arguments}},
+        "model": {"name": "Qwen/Qwen3-8B"},
+        "metric": {"name": name, "benchmark_values": [value], "extra_info": more.pop("extra", {})},
+        **more,
+    }
+
+
+SERVE = {"request_rate": "inf", "max_concurrency": 16, "dataset_name": "sharegpt", "random_input_len": 1024}
+
+
+def test_a_dashboard_record_names_the_device_and_not_the_platform(read):
+    runner = {"name": "cuda", "type": "NVIDIA H100", "gpu_info": "NVIDIA H100 80GB HBM3", "gpu_count": 8}
+    run = read([record("mean_ttft_ms", 20.0, SERVE, runners=[runner])]).runs[0]
+    assert values(run, "gpu", "gpu_count") == ("NVIDIA H100 80GB HBM3", None)
+    bare = read([record("mean_ttft_ms", 20.0, SERVE, runners=[{"name": "linux.aws.h100"}])]).runs[0]
+    assert bare.get("gpu") is None
+
+
+def test_a_dashboard_record_of_serving_brings_the_rest_of_the_result(read):
+    rest = {name: value for name, value in SERVED.items() if not name.endswith("_ttft_ms")}
+    rest |= {"total_token_throughput": 300.0, "date": "20260722-133544"}
+    records = [record("mean_ttft_ms", 20.0, SERVE, extra=rest), record("median_tpot_ms", 8.0, SERVE, extra=rest)]
+    runs = read(records).runs
+    assert len(runs) == 1
+    assert values(runs[0], "ttft_mean_ms", "tpot_p50_ms", "output_tok_s", "total_tok_s") == (20, 8, 100, 300)
+    assert values(runs[0], "requests_completed", "isl_mean", "isl_target") == (10, 200, None)
+
+
+def test_dashboard_records_of_offline_runs_keep_their_kind(read):
+    engine = {"tensor_parallel_size": 2, "kv_cache_dtype": "fp8"}
+    beside = {"elapsed_time": 50.0, "num_requests": 200, "total_num_tokens": 64_000}
+    fast = [
+        record(n, v, engine, extra=beside) for n, v in (("requests_per_second", 4.0), ("tokens_per_second", 1280.0))
+    ]
+    run = read(fast).runs[0]
+    assert values(run, "kind", "framework", "request_rate_rps", "duration_s") == ("throughput", "vllm", "inf", 50)
+    assert values(run, "request_throughput_rps", "total_tok_s", "requests_completed") == (4, 1280, 200)
+    slow = record("latency", 1.5, engine, extra={"avg_latency": 1.5, "percentiles": {"50": 1.4, "99": 1.9}})
+    run = read([slow]).runs[0]
+    assert values(run, "kind", "latency_ms", "e2e_p50_ms", "e2e_p99_ms") == ("latency", 1500, 1400, 1900)
+
+
+def test_dashboard_records_of_other_metrics_are_refused(tmp_path):
+    path = tmp_path / "startup.pytorch.json"
+    path.write_text(json.dumps([record("avg_cold_startup_time", 60.0, {"tensor_parallel_size": 1})]))
+    assert "found other metrics only" in str(read_file(path).error)

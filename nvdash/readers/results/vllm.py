@@ -10,6 +10,7 @@ from typing import Any
 from nvdash.readers.aliases import controls
 from nvdash.readers.record import Reading, to_number
 from nvdash.readers.results.common import MS_PER_S, Record, distribution, mapping, measured_runs, ratio, scaled
+from nvdash.readers.source import FileRefused
 
 _LATENCY_KEYS = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2el"}
 _DATE = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)$")
@@ -156,29 +157,57 @@ def dashboard(records: Sequence[Record], where: str) -> Reading:
     gathered: dict[str, dict[str, Any]] = {}
     for record in records:
         benchmark, model = mapping(record.get("benchmark")), mapping(record.get("model"))
-        extra = mapping(benchmark.get("extra_info"))
-        arguments = mapping(extra.get("args"))
-        key = repr((model.get("name"), sorted(map(repr, arguments.items()))))
-        values = gathered.setdefault(key, {**_dashboard_controls(record, arguments), "model": model.get("name")})
-        values |= dict(_dashboard_metric(mapping(record.get("metric"))))
+        arguments = mapping(mapping(benchmark.get("extra_info")).get("args"))
+        metric = mapping(record.get("metric"))
+        measured = dict(_dashboard_metric(metric))
+        if measured:
+            key = repr((model.get("name"), sorted(map(repr, arguments.items()))))
+            values = gathered.setdefault(key, {**_dashboard_controls(record, arguments), "model": model.get("name")})
+            beside = {name: value for name, value in _dashboard_extra(metric).items() if value is not None}
+            values |= {**{name: value for name, value in beside.items() if values.get(name) is None}, **measured}
+    if not gathered:
+        raise FileRefused(where, "records of serving, latency or throughput", "found other metrics only")
     runs, warnings = measured_runs(where, gathered.values())
     return Reading(runs, warnings=warnings)
 
 
+_DRAWN = ("random_input_len", "random_output_len")
+"""Arguments with a default that only the random datasets heed."""
+
+
 def _dashboard_controls(record: Record, arguments: Record) -> dict[str, Any]:
-    runner = next(iter(record.get("runners") or []), None)
-    extra = mapping(mapping(record.get("benchmark")).get("extra_info"))
-    name = mapping(runner).get("name") or extra.get("device_name") or extra.get("gpu")
-    found = controls(arguments, _NOT_CONTROLS)
+    benchmark, metric = mapping(record.get("benchmark")), mapping(record.get("metric")).get("name")
+    is_serving = "request_rate" in arguments
+    is_drawn = str(arguments.get("dataset_name")).startswith("random")
+    found = controls(arguments, _NOT_CONTROLS if is_drawn else _NOT_CONTROLS | {*_DRAWN})
     found.pop("model", None)
+    offline = "throughput" if metric in ("requests_per_second", "tokens_per_second") else "latency"
     return {
-        "kind": "serving" if "request_rate" in arguments else "latency",
+        "kind": "serving" if is_serving else offline,
         **found,
-        "framework": None if "request_rate" in arguments else "vllm",
-        "gpu": name,
+        "framework": None if is_serving or "vllm" not in str(benchmark.get("name")).lower() else "vllm",
+        "gpu": _dashboard_gpu(record),
         "max_concurrency": arguments.get("max_concurrency"),
-        "request_rate_rps": arguments.get("request_rate"),
+        "request_rate_rps": arguments.get("request_rate") if is_serving or offline == "latency" else "inf",
     }
+
+
+def _dashboard_gpu(record: Record) -> Any:
+    """The device that the uploading script found; the name of its runner is often only the platform."""
+    runner = mapping(next(iter(record.get("runners") or []), None))
+    extra = mapping(mapping(record.get("benchmark")).get("extra_info"))
+    kind = runner.get("type") if runner.get("name") in ("cuda", "rocm") else None
+    return runner.get("gpu_info") or kind or extra.get("device_name") or extra.get("gpu")
+
+
+def _dashboard_extra(metric: Record) -> dict[str, Any]:
+    """What a record states beside its metric: the rest of a result of `serve`, `latency` or `throughput`."""
+    extra = mapping(metric.get("extra_info"))
+    if "completed" in extra and "duration" in extra:
+        return _serve_values(extra)
+    if "percentiles" in extra:
+        return {name: value for name, value in _latency_values(extra).items() if name.endswith("_ms")}
+    return {"duration_s": extra.get("elapsed_time"), "requests_completed": extra.get("num_requests")}
 
 
 def _dashboard_metric(metric: Record) -> Iterator[tuple[str, Any]]:
