@@ -400,6 +400,18 @@ def test_sglang_wordings(tmp_path, text, expected):
     holds(facts(tmp_path, text), expected)
 
 
+@pytest.mark.parametrize("prefix", ["vllm-7d9f sglang ", "Nov 30 06:14:25 gpu-host sglang[1234]: ", "0: "])
+def test_a_prefix_on_every_line_hides_no_new_message(tmp_path, prefix):
+    stamp = "[2026-01-04 07:28:05 TP0] "
+    lines = [
+        f"{stamp}Using KV cache dtype: torch.bfloat16",
+        f"{stamp}The available memory for KV cache is 36.68 GB.",
+        f"{stamp}KV Cache is allocated. #tokens: 802688, K size: 18.38 GB, V size: 18.38 GB",
+    ]
+    found = facts(tmp_path, "".join(f"{prefix}{line}\n" for line in lines * 3))
+    holds(found, {"kv_cache_dtype_resolved": "bfloat16", "kv_tokens": 802_688, "kv_allocated_gib": 36.76})
+
+
 TRTLLM = [
     (
         "1.x: a small pool to profile in, then the real one",

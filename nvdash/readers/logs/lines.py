@@ -24,7 +24,7 @@ _STAMP = re.compile(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\
 _LOGFMT = re.compile(r'\b(?:msg|message)="((?:[^"\\]|\\.)*)"')
 _STARTS = re.compile(
     r"\s*(?:\(|\[|\d{4}-\d\d-\d\d|[A-Za-z][\w.-]*\s*\| |Loading |Capturing |=)"
-    r"|.{0,100}?\b(?:DEBUG|INFO|WARNING|ERROR)\b"
+    r"|.{0,100}?(?:\b(?:DEBUG|INFO|WARNING|ERROR)\b|\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)"
 )
 _GLUED = re.compile(r"(?<=[\])\w%.])(?=(?:\([A-Za-z]\w*(?: \w+)? pid=\d+\) )+(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d )")
 _NOISE = (b'HTTP/1.1"', b'HTTP/1.0"', b"Received request ", b"Added request ")
