@@ -268,6 +268,12 @@ def test_the_engines_own_step_outranks_an_earlier_default(tmp_path):
 
 DRAFTERS = [
     (
+        "a drafter's class is not the architecture that is served",
+        "INFO 1-1 [model.py:1] Resolved architecture: DFlashDraftModel\n"
+        "INFO 1-1 [model.py:1] Resolved architecture: Qwen3ForCausalLM\n",
+        {"architecture": "Qwen3ForCausalLM"},
+    ),
+    (
         "the method comes first in the user's settings",
         "INFO 1-1 [utils.py:1] non-default args: {'model': 'a/Target', 'speculative_config': {'method': 'mtp', "
         "'num_speculative_tokens': 3}}\n",
@@ -360,6 +366,15 @@ SGLANG = [
             "tp": 2,
             "model": "m",
         },
+    ),
+    (
+        "a log that ends before the last line knows the full-attention pool all the same",
+        "[2026-08-01 23:39:56] Use sliding window memory pool. full_layer_tokens=185897, swa_layer_tokens=148717\n"
+        "[2026-08-01 23:40:01] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 148717, K size: 10.21 GB, "
+        "V size: 10.21 GB\n"
+        "[2026-08-01 23:40:01] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 185897, K size: 4.25 GB, "
+        "V size: 4.25 GB\n",
+        {"kv_tokens": 185_897, "kv_allocated_gib": 8.5},
     ),
     (
         "an older release names the one FP4 recipe it had",

@@ -93,6 +93,10 @@ def number_or_text(text: str) -> Any:
     return text.strip() if number is None else number
 
 
+DRAFTER_CLASS = re.compile("MTP|NextN|Draft|DFlash|Eagle|EAGLE|Medusa|DSpark")
+"""Words in the class names of drafters, which stand beside the target's own."""
+
+
 _FLAG = re.compile(
     r"""'(?P<quoted>\w+)':\ (?P<q>'[^']*'|\[[^\]]*\]|[^'\[,}\s][^,}\s]*)
       | (?<![\w'])(?P<named>\w+)=(?P<n>'[^']*'|\[[^\]]*\]|[^'\[,\s)][^,\s)]*)

@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nvdash.readers.logs.facts import Facts, flags, patterns, stated_controls, stored_dtype
+from nvdash.readers.logs.facts import DRAFTER_CLASS, Facts, flags, patterns, stated_controls, stored_dtype
 from nvdash.readers.record import clean_model
 
 _PATTERNS = patterns(
     ("max_total_num_tokens=", r"max_total_num_tokens=(?P<kv_tokens>\d+)"),
+    ("full_layer_tokens=", r"full_layer_tokens=(?P<full_tokens>\d+)"),
+    ("SWAKVPool mem usage", r"full size: (?P<full_tokens>\d+)"),
     ("context_len=", r"context_len=(?P<context_len>\d+)"),
     ("max_running_requests=", r"max_running_requests=(?P<max_running_requests>\d+)"),
     ("chunked_prefill_size=", r"\bchunked_prefill_size=(?P<chunked_prefill_size>-?\d+)"),
@@ -156,14 +158,14 @@ def _writer(text: str) -> str:
 
 def _settled(said: dict[str, Any], log: _Sizes) -> dict[str, Any]:
     options = stated_controls(log.options)
-    stated_tokens = said.get("kv_tokens_final") or said.get("kv_tokens")
+    stated_tokens = said.get("kv_tokens_final") or said.get("kv_tokens") or said.get("full_tokens")
     pool = _main_pool(log.pools, stated_tokens)
     facts = {
         **options,
         **{name: value for name, value in said.items() if name not in _WORKING},
         "framework": "sglang",
         "model": clean_model(log.options["model_path"]) if log.options.get("model_path") else None,
-        "architecture": log.classes[0] if log.classes else None,
+        "architecture": next((name for name in log.classes if not DRAFTER_CLASS.search(name)), None),
         "tp": options.get("tp") or (max(log.ranks) + 1 if len(log.ranks) > 1 else None),
         "quantization": log.quant.get("quant") or options.get("quantization"),
         "weight_format": log.quant["algo"].lower() if "algo" in log.quant else None,
@@ -188,7 +190,7 @@ def _settled(said: dict[str, Any], log: _Sizes) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-_WORKING = frozenset({"kv_stored", "kv_recipe", "kv_tokens_final", "avail_before_weights_gib"})
+_WORKING = frozenset({"full_tokens", "kv_stored", "kv_recipe", "kv_tokens_final", "avail_before_weights_gib"})
 
 
 def _page(options: dict[str, str]) -> int | None:

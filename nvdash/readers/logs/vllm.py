@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from nvdash.readers.logs.facts import Facts, flags, stated_controls, stored_dtype, without_speculation
+from nvdash.readers.logs.facts import DRAFTER_CLASS, Facts, flags, stated_controls, stored_dtype, without_speculation
 from nvdash.readers.logs.vllm_patterns import ENGINE, MEMORY, SIZES, WEIGHTS
 from nvdash.readers.record import clean_model, is_path
 
@@ -97,6 +97,8 @@ class Log:
             return
         if "vLLM API server version" in text and self._log.ended(self._said):
             self._said, self._log = Facts(), _Context(self._log.starts + 1)
+        if "Resolved architecture" in text and DRAFTER_CLASS.search(text.split("Resolved architecture", 1)[1]):
+            return
         for table in (SIZES, WEIGHTS, MEMORY, ENGINE):
             self._said.match(table, text)
         self._log.take(self._said, text)
