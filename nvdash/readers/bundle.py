@@ -197,6 +197,7 @@ _PRECISE = {
     "guidellm-yaml": ("guidellm",),
     "trtllm-bench-stdout": ("trtllm-bench",),
     "llama-bench-markdown": ("llama-bench", "llama-bench-csv"),
+    "llama-benchy-markdown": ("llama-benchy",),
     "flashinfer-benchmark-log": ("flashinfer-benchmark",),
 }
 """Formats that print rounded what another format of the same tool states exactly."""

@@ -111,7 +111,8 @@ def telemetry(*endpoints: list[str]) -> dict:
 @pytest.mark.parametrize(
     ("endpoints", "gpu", "count", "warned"),
     [
-        ([["NVIDIA B200"] * 2], "NVIDIA B200", 2, False),
+        ([["NVIDIA B200"]], "NVIDIA B200", 1, False),
+        ([["NVIDIA B200"] * 2], "NVIDIA B200", 2, True),
         ([["NVIDIA B200"], ["NVIDIA B200"] * 3], "NVIDIA B200", 4, True),
         ([["NVIDIA B200", "NVIDIA RTX A2000"]], None, None, True),
         ([[]], None, None, False),

@@ -459,3 +459,44 @@ def test_dashboard_records_of_other_metrics_are_refused(tmp_path):
     path = tmp_path / "startup.pytorch.json"
     path.write_text(json.dumps([record("avg_cold_startup_time", 60.0, {"tensor_parallel_size": 1})]))
     assert "found other metrics only" in str(read_file(path).error)
+
+
+BENCHY = """
+| model | test | t/s (total) | t/s (req) | peak t/s | peak t/s (req) | ttfr (ms) | est_ppt (ms) | e2e_ttft (ms) |
+|:------|-----:|------------:|----------:|---------:|---------------:|----------:|-------------:|--------------:|
+| qwen | pp2048 (c1) | 2000.00 ± 5.00 | 2000.00 ± 5.00 | | | 1000.00 ± 9.00 | 990.00 ± 9.00 | 1010.00 ± 9.00 |
+| qwen | tg128 (c1) | 50.00 ± 0.50 | 50.00 ± 0.50 | 55.00 ± 1.00 | 55.00 ± 1.00 | | | |
+| qwen | ctx_pp @ d4096 (c4) | 3000.00 ± 5.00 | 800.00 ± 5.00 | | | 5000.00 ± 9.00 | 4990.00 ± 9.00 | 5010.00 ± 9.00 |
+| qwen | ctx_tg @ d4096 (c4) | 120.00 ± 0.50 | 30.00 ± 0.50 | 140.00 ± 1.00 | 35.00 ± 1.00 | | | |
+| qwen | pp2048 @ d4096 (c4) | 4000.00 ± 5.00 | 1000.00 ± 5.00 | | | 2000.00 ± 9.00 | 1990.00 ± 9.00 | 2010.00 ± 9.00 |
+| qwen | tg128 @ d4096 (c4) | 100.00 ± 0.25 | 25.00 ± 0.50 | 110.00 ± 1.00 | 28.00 ± 1.00 | | | |
+
+llama-benchy (0.4.0)
+date: 2026-08-16 12:02:31 | latency mode: generation
+"""
+
+
+def test_a_table_of_llama_benchy_gives_one_run_for_prompt_and_answer(read):
+    reading = read("Running test: pp=2048, tg=128\n" + BENCHY, "benchy.log")
+    assert reading.format == "llama-benchy-markdown"
+    names = ("max_concurrency", "context", "prompt", "prefill_tok_s", "decode_tok_s", "ttft_ms", "peak_output_tok_s")
+    assert [values(run, *names) for run in reading.runs] == [
+        (1, 0, 2048, 2000, 50, 1010, 55),
+        (4, 4096, None, 3000, 120, 5010, 140),
+        (4, 4096, 2048, 4000, 100, 2010, 110),
+    ]
+    assert [run.get("phase") for run in reading.runs] == [None, "prefill", None]
+    assert values(reading.runs[2], "stddev", "latency_mode", "response") == (0.25, "generation", 128)
+
+
+def test_a_table_of_llama_benchy_without_concurrency_ran_one_at_a_time(read):
+    text = """
+| model | test | t/s | peak t/s | ttfr (ms) | est_ppt (ms) | e2e_ttft (ms) |
+|:------|-----:|----:|---------:|----------:|-------------:|--------------:|
+| qwen | pp2048 @ d1000 | 6000.00 ± 7.00 | | 450.00 ± 4.00 | 340.00 ± 4.00 | 455.00 ± 4.00 |
+| qwen | tg480 @ d1000 | 60.00 ± 1.25 | 76.00 ± 4.50 | | | |
+"""
+    runs = read(text, "benchy.md").runs
+    assert [values(run, "max_concurrency", "context", "decode_tok_s", "stddev") for run in runs] == [
+        (1, 1000, 60, 1.25)
+    ]

@@ -1,4 +1,4 @@
-"""llama-bench as JSON, JSON Lines, CSV or markdown, and llama-benchy, which drives an OpenAI endpoint in its manner.
+"""llama-bench as JSON, JSON Lines, CSV or markdown.
 
 A row without generated tokens is prefill, one without prompt tokens decode; `n_depth` is what the cache already held.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from nvdash.readers.csv_rows import csv_records
 from nvdash.readers.json_document import parse
 from nvdash.readers.record import Reading, to_number
-from nvdash.readers.results.common import Record, items, mapping, measured_runs
+from nvdash.readers.results.common import Record, measured_runs
 from nvdash.readers.source import Source
 
 
@@ -74,7 +74,7 @@ def lines(source: Source) -> Reading:
 
 
 _TEST = re.compile(r"^(?:pp(?P<prompt>\d+))?\+?(?:tg(?P<gen>\d+))?(?:\s*@\s*d(?P<depth>\d+))?$")
-_SPEED = re.compile(r"([\d.]+)(?:\s*±\s*([\d.]+))?")
+SPEED = re.compile(r"([\d.]+)(?:\s*±\s*([\d.]+))?")
 _DEVICES = (
     re.compile(r"Device \d+: (.+?), (?:compute capability|gfx\d)"),
     re.compile(r"ggml_vulkan: \d+ = (.+?) \([^()]*\) \|"),
@@ -108,7 +108,7 @@ def _invocations(text: Iterable[str]) -> Iterator[_Invocation]:
     """Every table; what stands around one table says nothing of another."""
     printed, header = _Invocation(), list[str]()
     for line in text:
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
+        cells = table_cells(line)
         device = next((found[1].strip() for regex in _DEVICES if (found := regex.search(line))), None)
         build = _BUILD.search(line)
         if printed.rows and (device or build or cells[:1] == ["model"]):
@@ -124,9 +124,14 @@ def _invocations(text: Iterable[str]) -> Iterator[_Invocation]:
     yield printed
 
 
+def table_cells(line: str) -> list[str]:
+    """The cells of one line of a markdown table, none for any other line."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
+
+
 def _printed(row: Mapping[str, str]) -> dict[str, Any]:
     """One printed row under the names of the JSON keys."""
-    test, speed = _TEST.match(row.get("test", "")), _SPEED.match(row.get("t/s", ""))
+    test, speed = _TEST.match(row.get("test", "")), SPEED.match(row.get("t/s", ""))
     parts = test.groupdict() if test else {}
     return {
         "model_type": row.get("model"),
@@ -151,33 +156,3 @@ def _counted(text: str | None, units: Mapping[str, int]) -> int | None:
     number, _, unit = (text or "").partition(" ")
     value = to_number(number)
     return round(value * units[unit]) if value is not None and unit in units else None
-
-
-def benchy(records: Sequence[Record], where: str) -> Reading:
-    """llama-benchy: tokens per second of prompt and generation, times in milliseconds."""
-    rows = [_benchy_values(record, test) for record in records for test in items(record.get("benchmarks"))]
-    runs, warnings = measured_runs(where, rows)
-    return Reading(runs, warnings=warnings)
-
-
-def _benchy_values(record: Record, test: Record) -> dict[str, Any]:
-    def mean(name: str) -> Any:
-        return mapping(test.get(name)).get("mean")
-
-    return {
-        "kind": "serving",
-        "phase": "prefill" if test.get("is_context_prefill_phase") else None,
-        "model": record.get("model"),
-        "started_at": record.get("timestamp"),
-        "latency_mode": record.get("latency_mode"),
-        "enable_prefix_caching": record.get("prefix_caching_enabled"),
-        "max_concurrency": test.get("concurrency", record.get("max_concurrency")),
-        "context": test.get("context_size"),
-        "prompt": test.get("prompt_size"),
-        "response": test.get("response_size"),
-        "prefill_tok_s": mean("pp_throughput"),
-        "decode_tok_s": mean("tg_throughput"),
-        "stddev": mapping(test.get("tg_throughput")).get("std"),
-        "peak_output_tok_s": mean("peak_throughput"),
-        "ttft_ms": mean("e2e_ttft"),
-    }
