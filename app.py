@@ -1,5 +1,7 @@
 """The frame around every page: title, navigation, shared selectors."""
 
+from contextlib import suppress
+
 import streamlit as st
 
 from nvdash.ui import components, selection
@@ -24,6 +26,7 @@ def configuration() -> None:
         selection.remember(selection.selectors())
 
 
-components.asking(configuration)
-components.broken_facts()
-components.asking(page.run)
+with suppress(components.Ended):
+    components.asking(configuration)
+    components.broken_facts()
+    components.asking(page.run)

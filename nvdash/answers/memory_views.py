@@ -8,27 +8,35 @@ from nvdash.answers.memory import memory
 from nvdash.answers.memory_parts import budget_of, pools_of, support_of
 from nvdash.answers.memory_question import MemoryQuestion, memory_question
 from nvdash.answers.words import count, dtype, tokens_short
-from nvdash.errors import NvdashError
+from nvdash.errors import NvdashError, UnknownError
 from nvdash.footprint.solve import requests_that_fit
 from nvdash.readers import catalogue
 
 CACHES = {"bfloat16": "16-bit", "fp8": "FP8", "nvfp4": "NVFP4"}
 """The cache flags that are drawn side by side, and their family."""
+WIDE = "bfloat16"
 CONTEXTS = (4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
 WEIGHTS = ("bf16", "fp8", "nvfp4")
 Answer = dict[str, Any]
 
 
 def memory_views(question: Mapping[str, Any], tokens: int) -> Answer:
-    """Growth per cache dtype, requests per context and precision, and what `tokens` in use take now."""
-    asked = memory(question)
-    limits = limits_of(asked)
+    """Growth per cache dtype, requests per context and precision, and what `tokens` in use take now.
+
+    A cache dtype without known bytes for this layout has no answer and no `now`; the other dtypes still stand.
+    """
+    asked, refusal = None, None
+    try:
+        asked = memory(question)
+    except UnknownError as error:
+        refusal = error
     return {
         "answer": asked,
+        "refusal": refusal and refusal.as_dict(),
         "growth": [growth(question, word, family) for word, family in CACHES.items()],
         "requests": requests(question),
-        "now": in_use(asked, tokens),
-        **limits,
+        "now": asked and in_use(asked, tokens),
+        **limits_of(asked or memory({**question, "kv_cache_dtype": WIDE})),
     }
 
 
@@ -49,7 +57,12 @@ def growth(question: Mapping[str, Any], word: str, family: str) -> Answer:
     try:
         found = memory({**question, "kv_cache_dtype": word})
     except NvdashError as refusal:
-        return {"dtype": family, "word": word, "error": str(refusal), "verdict": "unknown"}
+        return {
+            "dtype": family,
+            "word": word,
+            "error": str(refusal),
+            "verdict": verdict_of({**question, "kv_cache_dtype": word}),
+        }
     support = found["support"] or {"verdict": "unknown"}
     low, high = found["kv_tokens_low"], found["kv_tokens_high"]
     return {
@@ -62,6 +75,14 @@ def growth(question: Mapping[str, Any], word: str, family: str) -> Answer:
         "verdict": support["verdict"],
         "reason": support.get("reason"),
     }
+
+
+def verdict_of(question: Mapping[str, Any]) -> str:
+    """What the matrix says of a question whose bytes are not known."""
+    try:
+        return str((support_of(memory_question(question)) or {"verdict": "unknown"})["verdict"])
+    except NvdashError:
+        return "unknown"
 
 
 def between(low: int | None, high: int | None) -> str:
@@ -89,15 +110,15 @@ def weight_formats(question: Mapping[str, Any]) -> Sequence[str]:
 
 def column(question: Mapping[str, Any], weights: str, word: str) -> list[Answer]:
     """One pair of formats over the contexts; 0 where the weights alone exceed the GPU."""
-    base: Answer = {"column": f"{weights} / {CACHES[word]}", "verdict": "unknown", "low": None, "high": None}
     unsized = {"max_model_len": None, "context": None, "concurrency": None}
+    words = {**question, **unsized, "weights": weights, "kv_cache_dtype": word}
+    base: Answer = {"column": f"{weights} / {CACHES[word]}", "verdict": verdict_of(words), "low": None, "high": None}
     try:
-        asked = memory_question({**question, **unsized, "weights": weights, "kv_cache_dtype": word})
+        asked = memory_question(words)
         pools = pools_of(asked, budget_of(asked))
+        return [{**base, **held(asked, pools, context)} for context in CONTEXTS]
     except NvdashError as refusal:
         return [{**base, "context": tokens_short(n), "label": "?", "reason": str(refusal)} for n in CONTEXTS]
-    verdict = (support_of(asked) or base)["verdict"]
-    return [{**base, "verdict": verdict, **held(asked, pools, context)} for context in CONTEXTS]
 
 
 def held(asked: MemoryQuestion, pools: Sequence[tuple[int, ...]], context: int) -> Answer:

@@ -1,7 +1,8 @@
 """Parts that several pages show alike: header, answer line, verdicts, tables, exports."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
@@ -42,6 +43,22 @@ def header(title: str, fixed: str, exports: Callable[[], None] | None = None) ->
                 st.code(selection.address(), language=None, wrap_lines=True)
     st.caption(fixed)
     notices()
+
+
+class Ended(Exception):
+    """The page ends here: its error is shown. Unlike `st.stop`, it lets `titled` still draw."""
+
+
+@contextmanager
+def titled(title: str, fixed: str, top: Any = None) -> Iterator[None]:
+    """A page whose answer is refused still has its title and the line of what was asked."""
+    place = top or st.container()
+    try:
+        yield
+    except Ended:
+        with place:
+            header(title, fixed)
+        raise
 
 
 def fixed_line(chosen: selection.Selection, resolved: str | None = None) -> str:
@@ -140,10 +157,9 @@ def table(rows: Table, alt: str, empty: str = "Nothing to show.") -> None:
 
 
 def without_repeats(rows: Table, keep: Sequence[str]) -> tuple[Table, dict[str, str]]:
-    """The rows without the columns that say the same in each of several rows, and what those columns say."""
-    if len(rows) < 2:
-        return rows, {}
-    same = {name: value for name, value in rows[0].items() if name not in keep and all(r[name] == value for r in rows)}
+    """The rows without the columns that say the same in each of them, and what those columns say."""
+    free = {name: value for row in rows[:1] for name, value in row.items() if name not in keep}
+    same = {name: value for name, value in free.items() if all(row[name] == value for row in rows)}
     return [{name: value for name, value in row.items() if name not in same} for row in rows], same
 
 
@@ -184,7 +200,7 @@ def asking(question: Callable[..., Any], *words: Any, **more: Any) -> Any:
         return question(*words, **more)
     except NvdashError as error:
         show_error(error)
-        st.stop()
+        raise Ended from error
 
 
 def broken_facts() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import streamlit as st
 
 from nvdash.answers.words import VERDICTS, count, dtype, gib, ratio, tokens_short
+from nvdash.errors import UnknownError
 from nvdash.ui import cached, charts, components, uploads
 from nvdash.ui.selection import Selection
 
@@ -58,6 +59,12 @@ def answer_line(answer: Answer) -> tuple[str, str]:
     return tone, f"{words[pool]} {advice}"
 
 
+def unsized(refusal: Answer) -> None:
+    """Why the asked cache dtype has no bytes; the other dtypes are sized below."""
+    components.show_error(UnknownError(**refusal))
+    st.caption("The other cache dtypes of this model are sized below.")
+
+
 def tiles(views: Answer) -> None:
     """Fixed, growing, left and limit: never one number."""
     answer, now = views["answer"], views["now"]
@@ -94,7 +101,8 @@ def growth(views: Answer, tokens: int) -> None:
     limit, fixed = views["limit_bytes"], views["fixed_bytes"]
     lines = [{**row, "tokens": row["tokens_low"]} for row in views["growth"] if (row.get("tokens_low") or 0) > 0]
     if limit is None or not lines:
-        st.caption("Nothing can be drawn: " + (views["answer"]["binding_reason"] or "the memory is not known") + ".")
+        reason = (views["answer"] or {}).get("binding_reason") or "the memory is not known"
+        st.caption(f"Nothing can be drawn: {reason}.")
     else:
         finding = "; ".join(row["label"] for row in lines)
         charts.shown(charts.memory_growth(lines, limit / 2**30, fixed / 2**30, tokens), finding, "memory_growth")
@@ -109,7 +117,7 @@ def dtype_row(row: Answer) -> Answer:
             "Cache": row["dtype"],
             "Bytes per token": "unknown",
             "KV cache tokens": "unknown",
-            "Verdict": components.badge("unknown"),
+            "Verdict": components.badge(row["verdict"]),
         }
     sized = components.between(row["tokens_low"], row["tokens_high"])
     return {
@@ -283,4 +291,5 @@ def exact(value: Any) -> str:
 
 def exports(views: Answer) -> None:
     """The budget as CSV, the whole answer as JSON."""
-    components.downloads("memory", item_rows(views["answer"]), views)
+    answer = views["answer"]
+    components.downloads("memory", item_rows(answer) if answer else views["growth"], views)

@@ -126,7 +126,7 @@ def memory_bars(memory: Answer) -> None:
     """What weights, runtime and cache take of one GPU; the typical values of the range, each with its source."""
     rows = bar_rows(memory)
     if not rows:
-        st.caption("The memory of this GPU is not known, so nothing is drawn.")
+        st.caption(f"Nothing is drawn: {components.plain(memory['binding_reason'] or 'this GPU has no known memory')}.")
         return
     finding = "; ".join(f"{row['label']} {row['text']}" for row in rows)
     charts.shown(charts.memory_steps(rows), finding, "overview_memory")

@@ -17,7 +17,8 @@ view = st.segmented_control(
     bind="query-params",
     label_visibility="collapsed",
 )
-shown = VIEWS[view or "Grid"](chosen)
+title, fixed = "Support matrix", components.fixed_line(chosen)
+with components.titled(title, fixed, top):
+    shown = VIEWS[view or "Grid"](chosen)
 with top:
-    exports = components.exporter("matrix", shown)
-    components.header("Support matrix", components.fixed_line(chosen), exports)
+    components.header(title, fixed, components.exporter("matrix", shown))

@@ -6,15 +6,13 @@ from nvdash.ui import cached, components, overview_parts, selection
 
 chosen = selection.current()
 question = chosen.memory_question()
-with st.skeleton(height=420):
+title = f"{chosen.model} on {chosen.count} × {cached.gpu_label(chosen.gpu)}"
+with components.titled(title, components.fixed_line(chosen)), st.skeleton(height=420):
     answer = components.asking(cached.ask, "overview", question)
 support, memory = answer["support"], answer["memory"]
 
-components.header(
-    f"{chosen.model} on {chosen.count} × {cached.gpu_label(chosen.gpu)}",
-    components.fixed_line(chosen, support["resolved"]["backend"]),
-    lambda: overview_parts.exports(answer),
-)
+resolved = components.fixed_line(chosen, support["resolved"]["backend"])
+components.header(title, resolved, lambda: overview_parts.exports(answer))
 components.answer(answer["tone"], answer["sentence"])
 components.notes(*overview_parts.notes(answer))
 for conflict in support["conflicts"]:

@@ -16,16 +16,18 @@ source = st.segmented_control(
     label_visibility="collapsed",
 )
 
-if source == "Both, side by side":
-    left, right = st.columns(2, gap="large")
-    with left:
+title, fixed = "Trade-offs", components.fixed_line(chosen)
+with components.titled(title, fixed, top):
+    if source == "Both, side by side":
+        left, right = st.columns(2, gap="large")
+        with left:
+            rows = tradeoff_parts.stored(chosen)
+        with right:
+            rows += tradeoff_parts.published(chosen)
+    elif source == "Published":
+        rows = tradeoff_parts.published(chosen)
+    else:
         rows = tradeoff_parts.stored(chosen)
-    with right:
-        rows += tradeoff_parts.published(chosen)
-elif source == "Published":
-    rows = tradeoff_parts.published(chosen)
-else:
-    rows = tradeoff_parts.stored(chosen)
-    tradeoff_parts.plan(chosen)
+        tradeoff_parts.plan(chosen)
 with top:
-    components.header("Trade-offs", components.fixed_line(chosen), components.exporter("tradeoffs", rows))
+    components.header(title, fixed, components.exporter("tradeoffs", rows))

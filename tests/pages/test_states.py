@@ -132,3 +132,22 @@ def test_every_gpu_count_offers_only_tensor_sizes_that_divide_into_it(app, count
     assert [int(size) for size in app.sidebar.selectbox(key="tp").options] == [
         size for size in (1, 2, 4, 8, 16) if size <= int(count)
     ]
+
+
+@pytest.mark.parametrize("name", ["Overview", "Support matrix", "Memory", "Trade-offs"])
+def test_a_question_that_no_engine_takes_keeps_the_title_and_says_why(app, name):
+    visit(app, name, model="Qwen/Qwen2.5-7B-Instruct", count="8", tp="8")
+    assert not app.exception
+    assert app.title[0].value.startswith("Qwen/Qwen2.5-7B-Instruct" if name == "Overview" else name)
+    assert len(app.title) == 1
+
+
+@pytest.mark.parametrize(
+    "model", ["deepseek-ai/DeepSeek-V3", "openai/gpt-oss-120b", "Qwen/Qwen3-Next-80B-A3B-Instruct"]
+)
+def test_a_cache_without_known_bytes_leaves_the_other_dtypes_sized(app, model):
+    visit(app, "Memory", model=model, gpu="h200-sxm", count="8", tp="8", kv="nvfp4")
+    assert not app.exception
+    growth = table(app, "Cache", "Bytes per token", "Verdict").set_index("Cache")
+    assert growth.loc["FP8", "Bytes per token"] != "unknown"
+    assert "Unknown" not in growth.loc["NVFP4", "Verdict"]
