@@ -262,8 +262,8 @@ def report_table(report: Answer, is_open: bool) -> list[Answer]:
             st.markdown(components.plain(report["note"]))
         shown, same = components.without_repeats(rows, keep=("Part", "Metric", "Value"))
         if same:
-            st.caption("In every row: " + " · ".join(f"{name}: {value}" for name, value in same.items()))
-        components.table(shown, f"Numbers of the report {report['title']}")
+            st.caption(" · ".join(f"{name}: {value}" for name, value in same.items()))
+        components.table([narrow(row) for row in shown], f"Numbers of the report {report['title']}")
         for other in report["beside"]:
             st.caption(f"Read beside: {components.plain(other['title'])}")
         for source in report["sources"]:
@@ -271,13 +271,25 @@ def report_table(report: Answer, is_open: bool) -> list[Answer]:
     return rows
 
 
+def narrow(row: Answer) -> Answer:
+    """A published number in few columns, so that a report fits on half a page and on a phone."""
+    told = [row[name] for name in ("Measured", "GPU", "Model", "Provenance") if name in row]
+    formats: Answer = {name: row[name] for name in ("KV cache", "Weights") if name in row}
+    return {
+        "Metric": f"{row['Part']}: {row['Metric']}",
+        "Value": row["Value"],
+        **formats,
+        **({"Measured": " · ".join(told)} if told else {}),
+    }
+
+
 def report_row(part: str, row: Answer) -> Answer:
     """One published number."""
     value = row["value"]
-    text = f"{value[0]:g} to {value[1]:g}" if isinstance(value, list) else f"{value:,g}"
+    text = " to ".join(f"{number:,.12g}" for number in (value if isinstance(value, list) else [value]))
     return {
         "Part": part,
-        "Metric": components.plain(row["metric"]),
+        "Metric": components.plain(row["metric"].replace("_", " ")),
         "Value": f"{text} {components.plain(row['unit'])}",
         "KV cache": dtype(row["kv_cache_dtype"]),
         "Weights": dtype(row["weight_format"]),

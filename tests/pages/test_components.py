@@ -27,4 +27,4 @@ def test_a_column_that_says_the_same_in_every_row_is_said_once():
     shown, same = components.without_repeats(rows, keep=("Part", "Value"))
     assert shown == [{"Part": "decode", "Value": "1"}, {"Part": "decode", "Value": "2"}]
     assert same == {"GPU": "B200"}
-    assert components.without_repeats(rows[:1], keep=()) == (rows[:1], {})
+    assert components.without_repeats([], keep=()) == ([], {})

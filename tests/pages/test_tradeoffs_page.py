@@ -68,8 +68,9 @@ def test_published_reports_stand_apart_and_claim_nothing_of_ours(app):
     visit(app, "Trade-offs", tradeoffs_source="Published")
     assert app.info[0].value.startswith("◇ ")
     assert "None was measured here; no general conclusion follows from any of them." in app.info[0].value
-    numbers = table(app, "Metric", "Value", "KV cache", "GPU", "Model", "Measured")
+    numbers = table(app, "Metric", "Value", "KV cache", "Measured")
     assert (numbers["Value"].str.len() > 0).all()
+    assert "Provenance: read in the source" in text(app)
     assert "Which runs next?" not in text(app)
 
 
@@ -77,8 +78,9 @@ def test_published_numbers_can_be_limited_to_a_cache(app):
     visit(app, "Trade-offs", tradeoffs_source="Published")
     before = len(app.table)
     app.selectbox(key="published_cache").select("nvfp4").run()
-    caches = {cache for item in app.table if "KV cache" in item.value for cache in item.value["KV cache"]}
-    assert caches == {"NVFP4"}
+    same = [line.value for line in app.caption if "Provenance: " in line.value]
+    assert same
+    assert all(line.startswith("KV cache: NVFP4 · ") for line in same)
     assert len(app.table) <= before
 
 
