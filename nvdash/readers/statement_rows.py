@@ -46,7 +46,7 @@ _WORDS = {
     "kernel": KERNELS,
     "evidence_level": LEVELS,
     "part": PARTS,
-    "axis": ("kv_cache_dtype", "weights", "backend"),
+    "axis": ("kv_cache_dtype", "weights", "backend", "model_dtype"),
 }
 _LISTS = {"assumes", "needs", "order", "issues"}
 

@@ -18,7 +18,7 @@ PARTS = ("linear", "experts")
 
 TEXT_AXES = (
     *("backend", "prefill_backend", "decode_backend", "arch", "kv_cache_dtype", "weights", "method"),
-    *("kind", "graphs", "checkpoint_kv", "model_base", "model_class"),
+    *("kind", "graphs", "checkpoint_kv", "model_base", "model_class", "model_dtype"),
 )
 SIZE_AXES = ("dcp_divides_tp", "tp_above_kv_heads", "dcp_fits_kv_heads", "dcp_divides_head_group")
 TRUTH_AXES = ("mla", "sparse", "equal_head_sizes", "sinks", "causal", "drafter", *SIZE_AXES)

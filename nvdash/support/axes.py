@@ -8,10 +8,12 @@ LATENT_KINDS = ("mla", "mla_sparse")
 WIDE = ("bf16", "bfloat16", "fp16", "float16")
 """Unquantised weights: no method is involved."""
 Values = dict[str, Any]
+DEFAULT_MODEL_DTYPE = "bfloat16"
+"""The activations that a question asks for unless its model or its weights say otherwise."""
 
 
 def axis_values(combination: Combination) -> Values:
-    """Everything the combination fixes, by axis; the last four are no axes and only travel along."""
+    """Everything the combination fixes, by axis; the last five are no axes and only travel along."""
     given: Values = {
         "backend": combination.backend,
         "prefill_backend": combination.prefill_backend or combination.backend,
@@ -27,15 +29,20 @@ def axis_values(combination: Combination) -> Values:
         "checkpoint_kv": combination.checkpoint_kv,
         "model_base": combination.model_base,
         "model_class": combination.model_class,
+        "model_dtype": combination.model_dtype or _unnamed_dtype(combination.weights),
         **(head_values(combination.heads, combination.tp) if combination.heads else {}),
         "framework": combination.framework,
         "release": combination.release,
         "experts": combination.experts,
-        "model_dtype": combination.model_dtype,
+        "named_dtype": combination.model_dtype,
     }
     if combination.sinks is not None:
         given["sinks"] = combination.sinks
     return {axis: value for axis, value in given.items() if value is not None}
+
+
+def _unnamed_dtype(weights: str | None) -> str:
+    return "float16" if weights in ("fp16", "float16") else DEFAULT_MODEL_DTYPE
 
 
 def head_values(heads: HeadLayout, tp: int = 1) -> Values:

@@ -15,7 +15,7 @@ from nvdash.support.join import joined
 from nvdash.support.matching import matches, outcome
 from nvdash.support.observations import Observation, observed
 from nvdash.support.releases import nearest_read
-from nvdash.support.resolve import CACHE_AXIS, resolve_cache, stored_by
+from nvdash.support.resolve import CACHE_AXIS, resolve_cache, resolve_model_dtype, resolved_weights, stored_by
 from nvdash.support.selection import Selection, select_pair
 from nvdash.support.stage import flashinfer_path, stage_of
 from nvdash.support.values import RANK, Resolved, StageVerdict, Verdict, worst
@@ -48,7 +48,8 @@ def verdict(matrix: Matrix, combination: Combination, observations: Sequence[Obs
 
 def answer(question: Question, values: Values) -> Verdict:
     """The answer for the values of one combination; `pivot` asks many of one view."""
-    cache, word = resolve_cache(question.view, values)
+    values, replaced = resolve_model_dtype(question.view, values)
+    cache, word = resolve_cache(question.view, values, replaced)
     chosen, attention = _attention(question, values, cache, word)
     backend = _backend_name(chosen)
     if word is not None and backend is not None:
@@ -57,7 +58,7 @@ def answer(question: Question, values: Values) -> Verdict:
     if question.observations:
         weights = observed(weights, "weights", values, question.release.flashinfer, question.observations)
     resolved = {
-        "weights": Resolved(values.get("weights"), values.get("weights")),
+        "weights": resolved_weights(values, replaced),
         CACHE_AXIS: cache,
         "backend": Resolved(values.get("backend") or AUTO_BACKEND, backend),
     }
@@ -72,8 +73,8 @@ def _attention(
     """The chosen backends and the three attention stages."""
     if word is None:
         return None, _all_stages(StageVerdict("unknown", reason=cache.reason))
+    general = _general_refusal(question.view, values, word)
     values = {**values, CACHE_AXIS: word}
-    general = _general_refusal(question.view, values)
     if general is not None:
         return None, _all_stages(general)
     pair = _choose(question, values)
@@ -91,9 +92,9 @@ def _attention(
     return pair, stages
 
 
-def _general_refusal(known: View, values: Values) -> StageVerdict | None:
-    """A refusal that holds whatever the backend, e.g. a flag word the release does not know."""
-    fits = known.matches(None, values)
+def _general_refusal(known: View, values: Values, word: str) -> StageVerdict | None:
+    """A refusal that holds whatever the backend; a word the release does not know is one that was asked for."""
+    fits = [*matches(known.flag_words, values), *known.matches(None, {**values, CACHE_AXIS: word})]
     refused = [fit for fit in fits if not fit.open and fit.statement.verdict == "refused"]
     return stage_of(outcome(refused, refused[0].statement.stage[0]), [], [], None) if refused else None
 

@@ -13,8 +13,9 @@ def cache_dtypes(matrix: Matrix, framework: str, release: str) -> list[str]:
     known = rules.release(release)
     if known is None or not known.is_read:
         return []
-    statements = view(rules, release).statements
-    declared = next((_values(item) for item in statements if _declares_words(item)), None)
+    here = view(rules, release)
+    statements = here.statements
+    declared = next(map(_values, here.flag_words), None)
     words = declared or {"auto", *(name for item in statements for name in _named(item.limits.get(CACHE_AXIS)))}
     order = list(matrix.axes().get(CACHE_AXIS, {}))
     return sorted(words, key=lambda word: (order.index(word) if word in order else len(order), word))
@@ -28,12 +29,6 @@ def archs(matrix: Matrix, framework: str, release: str) -> list[str]:
         return []
     named = {name for item in view(rules, release).statements for name in _named(item.limits.get("arch"))}
     return [name for name in matrix.axes().get("arch", {}) if name in named and name.startswith("sm")]
-
-
-def _declares_words(item: Statement) -> bool:
-    """A refusal of every word but the listed ones: the release's own list of values."""
-    alone = [condition.axis for condition in item.when] == [CACHE_AXIS]
-    return alone and item.verdict == "refused" and item.layer == "config" and bool(item.when[0].none_of)
 
 
 def _values(item: Statement) -> set[str]:

@@ -19,8 +19,8 @@ from nvdash.support.view import View, view
 from nvdash.targets import Combination, HeadLayout
 
 PIVOT_AXES = ("arch", "kv_cache_dtype", "backend", "weights", "release", "heads", "dcp")
-NEVER_NARROWED = ("backend", "prefill_backend", "decode_backend", CACHE_AXIS)
-"""The choice of backend and the resolution of the cache dtype set these anew."""
+NEVER_NARROWED = ("backend", "prefill_backend", "decode_backend", CACHE_AXIS, "model_dtype")
+"""The choice of backend and the resolution of the dtypes set these anew."""
 HEAD_AXES = ("kind", "mla", "sparse", "query_heads", "kv_heads", "head_size", "value_head_size", "equal_head_sizes")
 FREED_BY = {"heads": (*HEAD_AXES, "window", "sinks"), "weights": ("weights", "method", "checkpoint_kv")}
 

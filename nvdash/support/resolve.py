@@ -1,8 +1,14 @@
-"""What a release makes of a requested cache dtype: `auto` follows the checkpoint, and so may a named one."""
+"""What a release makes of a model's own type and of a requested cache dtype.
 
+A GPU may lack the model's type, `auto` follows the checkpoint, and the code of a model may replace even a named
+dtype. Each rule is applied once, to what the one before it left.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
 
-from nvdash.support.axes import Values
+from nvdash.readers.statements import Statement
+from nvdash.support.axes import WIDE, Values
 from nvdash.support.matching import matches
 from nvdash.support.values import Resolved
 from nvdash.support.view import View
@@ -10,51 +16,64 @@ from nvdash.support.view import View
 AUTO = "auto"
 MODEL_DTYPE = "model_dtype"
 CACHE_AXIS = "kv_cache_dtype"
+WEIGHTS = "weights"
 UNNAMED_DTYPE = "the model's 16-bit type"
 UNREAD_SCHEME = "what auto becomes is unknown: the checkpoint's kv_cache_scheme was not read"
+WEIGHT_NAMES = {"float16": "fp16", "bfloat16": "bf16"}
 
 
-def resolve_cache(view: View, values: Values) -> tuple[Resolved, str | None]:
+def resolve_model_dtype(view: View, values: Values) -> tuple[Values, Statement | None]:
+    """The values with the type that the release runs the model in, and the statement that replaced it."""
+    statement = _certain(view.dtype_rules, values)
+    if statement is None:
+        return values, None
+    named = str(statement.becomes)
+    return {**values, MODEL_DTYPE: named, "named_dtype": named}, statement
+
+
+def resolved_weights(values: Values, replaced: Statement | None) -> Resolved:
+    """Wide weights are held in the type the model runs in; others stay as they are stored."""
+    weights = values.get(WEIGHTS)
+    if replaced is None or weights not in WIDE:
+        return Resolved(weights, weights)
+    named = WEIGHT_NAMES.get(str(replaced.becomes), str(replaced.becomes))
+    return Resolved(weights, named, replaced.reason, replaced.citation())
+
+
+def resolve_cache(view: View, values: Values, replaced: Statement | None = None) -> tuple[Resolved, str | None]:
     """The resolved dtype, and the word that statements use for it (None when it cannot be told)."""
     requested = values[CACHE_AXIS]
-    model_dtype = values.get("model_dtype") or UNNAMED_DTYPE
-    fits = sorted(matches(view.cache_rules, values), key=lambda fit: -len(fit.statement.when))
-    certain = next((fit.statement for fit in fits if not fit.open), None)
-    if certain is not None:
-        named = str(certain.becomes)
-        wide = named == MODEL_DTYPE
-        return (
-            Resolved(
-                requested,
-                model_dtype if wide else named,
-                certain.reason,
-                certain.citation(),
-                certain.kv_format,
-                certain.silent,
-            ),
-            AUTO if wide else named,
-        )
-    if requested != AUTO:
-        return Resolved(requested, requested), requested
-    if values.get("checkpoint_kv") == "none":
-        return Resolved(requested, model_dtype), AUTO
-    return Resolved(requested, None, _why_unknown(values)), None
+    applied: list[Statement] = []
+    before, word = None, requested
+    while word != before and (statement := _certain(view.cache_rules, {**values, CACHE_AXIS: word})):
+        before, word = word, AUTO if statement.becomes == MODEL_DTYPE else str(statement.becomes)
+        if statement in applied:
+            break
+        applied.append(statement)
+    if not applied and requested == AUTO and values.get("checkpoint_kv") != "none":
+        return Resolved(requested, None, _why_unknown(values)), None
+    speakers = applied[-1:] or ([replaced] if replaced and word == AUTO else [])
+    named = (values.get("named_dtype") or UNNAMED_DTYPE) if word == AUTO else word
+    return _told(Resolved(requested, named), speakers), word
 
 
 def stored_by(view: View, values: Values, cache: Resolved, word: str, backend: str) -> Resolved:
     """The dtype after the backend is chosen: some store another record than the flag's word says."""
-    fits = matches(view.stored_rules, {**values, CACHE_AXIS: word, "backend": backend})
-    certain = next((fit.statement for fit in fits if not fit.open), None)
-    if certain is None:
+    statement = _certain(view.stored_rules, {**values, CACHE_AXIS: word, "backend": backend})
+    return cache if statement is None else _told(replace(cache, resolved=statement.becomes), [statement])
+
+
+def _certain(rules: Sequence[Statement], values: Values) -> Statement | None:
+    """The rule that applies, the most specific one first; one that only may apply says nothing."""
+    fits = sorted(matches(rules, values), key=lambda fit: -len(fit.statement.when))
+    return next((fit.statement for fit in fits if not fit.open), None)
+
+
+def _told(cache: Resolved, speakers: list[Statement]) -> Resolved:
+    if not speakers:
         return cache
-    return replace(
-        cache,
-        resolved=certain.becomes,
-        reason=certain.reason,
-        evidence=certain.citation(),
-        kv_format=certain.kv_format,
-        silent=certain.silent,
-    )
+    by = speakers[0]
+    return replace(cache, reason=by.reason, evidence=by.citation(), kv_format=by.kv_format, silent=by.silent)
 
 
 def _why_unknown(values: Values) -> str:

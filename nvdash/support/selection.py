@@ -5,7 +5,7 @@ the choice and stays a trap. A backend nobody knows about hides everything behin
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nvdash.readers.statements import ATTENTION_STAGES, Statement
@@ -16,6 +16,9 @@ from nvdash.support.values import RANK, Refusal, StageVerdict
 from nvdash.support.view import View
 
 SELECTOR_LAYERS = ("config", "selector", None)
+OTHER_LAYERS = ("sparse not supported", "non-sparse not supported", "MLA not supported", "non-MLA not supported")
+"""What a selector says of a backend that is not for this kind of layer at all."""
+FOREIGN_FORMAT = "kv_cache_dtype not supported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,15 @@ class Selection:
     skipped: tuple[Refusal, ...] = ()
     instead: StageVerdict | None = None
     """What every attention stage gets when no backend was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A backend that the selector passed over, by which statement, and how many different refusals it has."""
+
+    refusal: Refusal
+    statement: Statement
+    reasons: int
 
 
 def select(view: View, values: Values, stages: Sequence[str]) -> Selection:
@@ -80,14 +92,15 @@ def first_accepted(view: View, values: Values, order: Sequence[str], stages: Seq
     """Walk a priority list as the selector does; a list of one is a fixed default and is not skipped."""
     if len(order) == 1:
         return Selection(order[0])
-    skipped: list[tuple[Refusal, Statement]] = []
+    skipped: list[Skipped] = []
     for backend in order:
         fits = view.matches(backend, values)
         outcomes = [outcome(fits, stage) for stage in stages]
         statement = _refusing(outcomes)
         if statement is None:
             return _accepted(backend, outcomes, skipped)
-        skipped.append((Refusal(backend, statement.reason, statement.citation()), statement))
+        refusal = Refusal(backend, statement.reason, statement.citation())
+        skipped.append(Skipped(refusal, statement, _reasons(fits)))
     return _none_left(skipped)
 
 
@@ -97,8 +110,14 @@ def _refusing(outcomes: Sequence[Outcome]) -> Statement | None:
     return next((statement for statement in refused if statement.layer in SELECTOR_LAYERS), None)
 
 
-def _accepted(backend: str, outcomes: Sequence[Outcome], skipped: Sequence[tuple[Refusal, Statement]]) -> Selection:
-    passed = tuple(refusal for refusal, _ in skipped)
+def _reasons(fits: Iterable[Match]) -> int:
+    """How many different refusals of the selector apply."""
+    said = [fit.statement for fit in fits if not fit.open and fit.statement.verdict == "refused"]
+    return len({statement.reason for statement in said if statement.layer in SELECTOR_LAYERS})
+
+
+def _accepted(backend: str, outcomes: Sequence[Outcome], skipped: Sequence[Skipped]) -> Selection:
+    passed = tuple(item.refusal for item in skipped)
     if any(item.verdict == "unknown" for item in outcomes):
         undecided = next(item for item in outcomes if item.verdict == "unknown")
         needs = undecided.statement.needs if undecided.statement else ()
@@ -116,13 +135,19 @@ def _accepted(backend: str, outcomes: Sequence[Outcome], skipped: Sequence[tuple
     return Selection(backend, passed)
 
 
-def _none_left(skipped: Sequence[tuple[Refusal, Statement]]) -> Selection:
-    """Every backend refuses: the most specific refusal is the evidence, all reasons are told."""
-    refusals = tuple(refusal for refusal, _ in skipped)
-    telling, _ = min(skipped, key=lambda pair: _breadth(pair[1]))
+def _none_left(skipped: Sequence[Skipped]) -> Selection:
+    """Every backend refuses: the one that is nearest to accepting gives the reason; all reasons are told."""
+    refusals = tuple(item.refusal for item in skipped)
+    telling = min(skipped, key=_distance).refusal
     reason = f"no backend of the release's list accepts it; {telling.backend}: {telling.reason or 'refused'}"
     refused = StageVerdict("refused", layer="selector", reason=reason, evidence=telling.evidence)
     return Selection(None, refusals, refused)
+
+
+def _distance(item: Skipped) -> tuple[bool, int, bool, int, int]:
+    """A backend for other layers is farthest; then by the refusals, and by whether the format is foreign to it."""
+    reason = (item.refusal.reason or "").rpartition(": ")[2]
+    return reason in OTHER_LAYERS, item.reasons, reason == FOREIGN_FORMAT, *_breadth(item.statement)
 
 
 def _breadth(statement: Statement) -> tuple[int, int]:

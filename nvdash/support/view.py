@@ -14,6 +14,7 @@ from nvdash.support.matching import Match, matches
 from nvdash.support.values import StageVerdict
 
 BACKEND = "backend"
+CACHE_AXIS = "kv_cache_dtype"
 
 
 class View:
@@ -27,7 +28,10 @@ class View:
         self.resolve = self._of_kind("resolve")
         self.tag = self._of_kind("tag")
         self.quant = self._of_kind("quant")
-        self._support = self._of_kind("support")
+        support = self._of_kind("support")
+        self.flag_words = tuple(item for item in support if declares_words(item))
+        """The refusals of every word that the release's flag does not list; they are about the word that was asked."""
+        self._support = tuple(item for item in support if item not in self.flag_words)
         weighing = [*self.quant, *(item for item in self.tag if "weights" in item.stage)]
         limited = {axis for item in weighing for axis in item.limits}
         self.weight_axes = ("weights", "arch", "experts", *sorted(limited - {"weights", "arch"}))
@@ -36,6 +40,8 @@ class View:
         """The weights stages that were judged so far."""
         self.judged: dict[tuple[object, ...], tuple[StageVerdict, str | bool]] = {}
         """What sets of statements say of a backend's stages, as far as it was asked."""
+        self.dtype_rules = tuple(item for item in self.resolve if item.axis == "model_dtype")
+        """What becomes of the model's own type."""
         cache_rules = [item for item in self.resolve if item.axis == "kv_cache_dtype"]
         self.cache_rules = tuple(item for item in cache_rules if BACKEND not in item.limits)
         self.stored_rules = tuple(item for item in cache_rules if BACKEND in item.limits)
@@ -83,6 +89,12 @@ class View:
 def view(rules: Rules, release: str) -> View:
     """The view of one release; built once per loaded rules."""
     return View(rules.statements(release))
+
+
+def declares_words(item: Statement) -> bool:
+    """A refusal of every word but the listed ones: the release's own list of values."""
+    alone = [condition.axis for condition in item.when] == [CACHE_AXIS]
+    return alone and item.verdict == "refused" and item.layer == "config" and bool(item.when[0].none_of)
 
 
 def _speaks_of(statement: Statement, backend: str | None) -> bool:

@@ -171,6 +171,68 @@ def test_auto_is_unknown_when_the_checkpoints_scheme_was_not_read(make_matrix, n
     assert "kv_cache_scheme was not read" in found.stages["decode"].reason
 
 
+def becomes(name: str, when: dict, to: str, line: int, **more) -> dict:
+    evidence = {"release": "0.33.0", "file": "config.py", "line": line}
+    return {
+        "id": name,
+        "kind": "resolve",
+        "when": when,
+        "since": "0.32.0",
+        "becomes": to,
+        "evidence": evidence,
+        **more,
+    }
+
+
+def test_a_gpu_without_the_models_type_stores_what_it_runs_in(make_matrix, nvfp4_on_sm120):
+    falls_back = becomes("old", {"arch": "sm75", "model_dtype": "bfloat16"}, "float16", 7, axis="model_dtype")
+    matrix = make_matrix([falls_back, priority(["FLASHINFER"]), AUTO_ROW])
+    asked = replace(nvfp4_on_sm120, arch="sm75", kv_cache_dtype="auto", weights="bf16")
+    for model_dtype in ("bfloat16", None):
+        found = verdict(matrix, replace(asked, model_dtype=model_dtype))
+        cache, weights = found.resolved["kv_cache_dtype"], found.resolved["weights"]
+        assert (cache.resolved, cache.evidence["line"], weights.resolved) == ("float16", 7, "fp16")
+        assert found.stages["prefill"].kernel == "native"
+    elsewhere = verdict(matrix, replace(asked, arch="sm80", model_dtype="bfloat16"))
+    assert (elsewhere.resolved["kv_cache_dtype"].resolved, elsewhere.resolved["weights"].resolved) == (
+        "bfloat16",
+        "bf16",
+    )
+
+
+def test_rules_of_the_cache_dtype_follow_one_another_while_the_word_changes(make_matrix, nvfp4_on_sm120):
+    follows = becomes("checkpoint", {"kv_cache_dtype": "auto", "checkpoint_kv": "fp8"}, "fp8_e4m3", 1)
+    packs = becomes("hook", {"kv_cache_dtype": ["fp8", "fp8_e4m3"], "model_class": "V32"}, "fp8_ds_mla", 2)
+    words = row("words", {"kv_cache_dtype": {"not": ["auto", "fp8"]}}, "refused", layer="config", reason="no such word")
+    packed = row("packed", {"backend": "FLASHINFER", "kv_cache_dtype": "fp8_ds_mla"})
+    matrix = make_matrix([follows, packs, words, priority(["FLASHINFER"]), packed])
+    asked = replace(nvfp4_on_sm120, kv_cache_dtype="auto", checkpoint_kv="fp8", model_class="V32")
+    found = verdict(matrix, asked)
+    assert (found.verdict, found.resolved["kv_cache_dtype"].resolved) == ("expected", "fp8_ds_mla")
+    assert verdict(matrix, replace(asked, kv_cache_dtype="fp8_ds_mla")).stages["decode"].reason == "no such word"
+    other = verdict(matrix, replace(asked, model_class=None))
+    assert other.resolved["kv_cache_dtype"].resolved == "fp8_e4m3"
+
+
+def test_a_statement_about_some_models_is_silent_where_no_model_is_named(make_matrix, nvfp4_on_sm120):
+    images = row("images", {"backend": "FLASHINFER", "model_class": ["Gemma3"]}, "refused", reason="images")
+    matrix = make_matrix([images, priority(["FLASHINFER", "TRITON"]), FLASHINFER_ROW])
+    assert verdict(matrix, nvfp4_on_sm120).verdict == "expected"
+    assert verdict(matrix, replace(nvfp4_on_sm120, model_class="Gemma3")).resolved["backend"].resolved is None
+
+
+def test_the_backend_nearest_to_accepting_gives_the_reason(make_matrix, nvfp4_on_sm120):
+    rows = [
+        row("kind", {"backend": "SPARSE"}, "refused", reason="skipped: non-sparse not supported"),
+        row("foreign", {"backend": "TRITON"}, "refused", reason="skipped: kv_cache_dtype not supported"),
+        row("two", {"backend": "FLASH"}, "refused", reason="skipped: sinks"),
+        row("more", {"backend": "FLASH"}, "refused", reason="skipped: kv_cache_dtype not supported"),
+        row("gpu", {"backend": "FLASHINFER"}, "refused", reason="skipped: compute capability not supported"),
+    ]
+    found = verdict(make_matrix([*rows, priority(["SPARSE", "TRITON", "FLASH", "FLASHINFER"])]), nvfp4_on_sm120)
+    assert found.stages["prefill"].reason.endswith("FLASHINFER: skipped: compute capability not supported")
+
+
 def test_a_backend_may_store_another_record_than_the_flag_says(make_matrix, nvfp4_on_sm120):
     packed = {
         "id": "packed",

@@ -312,3 +312,87 @@ def test_the_query_heads_of_a_rank_decide_what_the_extractor_left_open(heads, ba
 
 def test_every_check_of_the_matrix_passes():
     assert lint()["findings"] == []
+
+
+LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
+
+
+@pytest.mark.parametrize(
+    ("release", "line"), [("0.9.2", 3328), ("0.11.0", 1690), ("0.14.1", 1824), ("0.24.0", 2017), ("0.33.0", 2464)]
+)
+def test_a_bfloat16_model_runs_in_float16_on_turing(release, line):
+    answer = check({"gpu": "sm75", "model": LLAMA, "weights": "bf16", "release": release})
+    cache = answer["resolution"]["kv_cache_dtype"]
+    assert (answer["resolved"]["kv_cache_dtype"], answer["resolved"]["weights"]) == ("float16", "fp16")
+    assert (cache["evidence"]["release"], cache["evidence"]["line"]) == (release, line)
+
+
+def test_a_model_that_refuses_float16_runs_in_float32_on_turing():
+    answer = check({"gpu": "sm75", "model": "google/gemma-3-1b-it", "weights": "bf16", "release": "0.22.0"})
+    assert (answer["resolved"]["kv_cache_dtype"], answer["resolved"]["backend"]) == ("float32", "TRITON_ATTN")
+
+
+@pytest.mark.parametrize(
+    ("release", "gpu", "word", "backend", "said"),
+    [
+        ("0.16.0", "sm90", "bfloat16", None, ("trap", "forward")),
+        ("0.19.0", "sm100", "float16", None, ("trap", "forward")),
+        ("0.19.0", "sm90", "bfloat16", "TRITON_ATTN", ("trap", "forward")),
+        ("0.22.0", "sm90", "bfloat16", "TRITON_ATTN", ("trap", "forward")),
+        ("0.22.0", "sm90", "bfloat16", None, ("expected", None)),
+        ("0.24.0", "sm90", "float16", None, ("trap", "silent")),
+        ("0.24.0", "sm90", "float16", "TRITON_ATTN", ("expected", None)),
+        ("0.23.0", "sm75", "bfloat16", None, ("trap", "silent")),
+        ("0.33.0", "sm90", "bfloat16", None, ("expected", None)),
+        ("0.33.0", "sm90", "float16", None, ("refused", "config")),
+        ("0.33.0", "sm75", "bfloat16", None, ("refused", "config")),
+        ("0.33.0", "sm75", "float16", None, ("expected", None)),
+    ],
+)
+def test_a_16_bit_word_that_is_written_out(release, gpu, word, backend, said):
+    question = {"gpu": gpu, "model": LLAMA, "weights": "bf16", "release": release, "kv_cache_dtype": word}
+    answer = check({**question, "backend": backend})
+    assert (answer["verdict"], answer["layer"]) == said
+
+
+@pytest.mark.parametrize(
+    ("release", "word", "stored", "verdict"),
+    [
+        ("0.11.0", "auto", "fp8_ds_mla", "unknown"),
+        ("0.12.0", "fp8", "fp8_ds_mla", "expected"),
+        ("0.17.0", "fp8", "fp8_ds_mla", "expected"),
+        ("0.17.0", "auto", "bfloat16", "expected"),
+        ("0.17.0", "bfloat16", "bfloat16", "expected"),
+        ("0.18.0", "fp8", "fp8_ds_mla", "expected"),
+    ],
+)
+def test_deepseek_v32_packs_its_fp8_cache_in_every_release(release, word, stored, verdict):
+    question = {"gpu": "sm90", "model": "deepseek-ai/DeepSeek-V3.2", "weights": "fp8", "release": release}
+    answer = check({**question, "kv_cache_dtype": word})
+    assert (answer["resolved"]["kv_cache_dtype"], answer["verdict"]) == (stored, verdict)
+
+
+@pytest.mark.parametrize(
+    ("release", "gpu", "model", "backend"),
+    [
+        ("0.12.0", "sm90", "google/gemma-3-27b-it", "FLASH_ATTN"),
+        ("0.14.0", "sm90", "google/gemma-3-27b-it", "TRITON_ATTN"),
+        ("0.23.0", "sm100", "google/gemma-3-27b-it", "TRITON_ATTN"),
+        ("0.24.0", "sm90", "google/gemma-3-27b-it", "FLASH_ATTN"),
+        ("0.24.0", "sm89", "google/gemma-3-27b-it", "TRITON_ATTN"),
+        ("0.33.0", "sm90", "google/gemma-3-27b-it", None),
+        ("0.33.0", "sm90", "google/gemma-3-1b-it", "FLASH_ATTN"),
+        ("0.22.0", "sm90", "google/gemma-4-26B-A4B", "TRITON_ATTN"),
+        ("0.33.0", "sm120", "google/gemma-4-26B-A4B", "TRITON_ATTN"),
+    ],
+)
+def test_image_tokens_and_two_head_sizes_choose_the_backend(release, gpu, model, backend):
+    answer = check({"gpu": gpu, "model": model, "weights": "bf16", "release": release})
+    assert answer["resolved"]["backend"] == backend
+
+
+def test_glm_5_stores_fp8_for_auto_on_sm100_from_0_32_on():
+    question = {"gpu": "sm100", "model": "zai-org/GLM-5", "weights": "bf16"}
+    releases = ("0.31.0", "0.32.0", "0.33.0")
+    stored = [check({**question, "release": release})["resolved"]["kv_cache_dtype"] for release in releases]
+    assert stored == ["the model's 16-bit type", "fp8_e4m3", "fp8_e4m3"]

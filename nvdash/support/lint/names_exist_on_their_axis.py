@@ -6,7 +6,7 @@ from nvdash.errors import did_you_mean
 from nvdash.readers.matrix import Matrix, Rules
 from nvdash.readers.statements import Statement
 
-NAMED_AXES = ("arch", "kind", "graphs", "checkpoint_kv", "weights", "kv_cache_dtype")
+NAMED_AXES = ("arch", "kind", "graphs", "checkpoint_kv", "model_dtype", "weights", "kv_cache_dtype")
 
 
 def check(rules: Rules, matrix: Matrix) -> Iterator[tuple[str, str]]:
