@@ -34,9 +34,9 @@ def _lines(source: Source, skip_until: str) -> Iterator[str]:
         yield line.decode("utf-8-sig" if number == 0 else "utf-8") + "\n"
 
 
-def csv_records(source: Source, skip_until: str = "") -> Iterator[dict[str, str]]:
+def csv_records(source: Source) -> Iterator[dict[str, str]]:
     """The rows by the names of the header; the first column of a name counts, empty cells are left out."""
-    rows = csv_rows(source, skip_until)
+    rows = csv_rows(source)
     header = [name.strip() for name in next(rows, [])]
     for row in rows:
         record: dict[str, str] = {}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nvdash.readers.csv_rows import csv_records
+from nvdash.readers.csv_rows import csv_rows
 from nvdash.readers.record import KernelRow, Reading, Value, clean_text, to_number
 from nvdash.readers.results.common import Record, items
 from nvdash.readers.source import FileRefused, Source
@@ -139,13 +139,36 @@ def _is_nvidia(name: str) -> bool:
 
 
 def nsys(source: Source) -> Reading:
-    """`nsys stats` cuda_gpu_kern_sum as CSV; lines before the header are progress messages."""
-    rows = []
-    for row in csv_records(source, skip_until="Total Time (ns)"):
-        calls, nanoseconds = to_number(row.get("Instances")), to_number(row.get("Total Time (ns)"))
-        name = row.get("Name") or row.get("Kernel Name")
-        if name is None or calls is None or nanoseconds is None or not (0 <= nanoseconds < 1e18 and 0 <= calls < 1e15):
-            continue
-        share = to_number(row.get("Time (%)") or row.get("Time(%)"))
-        rows.append(KernelRow(name[:MAX_NAME], int(calls), nanoseconds / NS_PER_US, share))
+    """`nsys stats` cuda_gpu_kern_sum as CSV, the first such table where there are several, between other output."""
+    rows: list[KernelRow] = []
+    header: list[str] = []
+    for row in csv_rows(source, skip_until=_TOTAL):
+        cells = [cell.strip() for cell in row]
+        if _TOTAL in cells:
+            if rows:
+                break
+            header = cells if _is_kernel_table(cells) else []
+        elif header and (kernel := _nsys_row(dict(zip(header, cells, strict=False)))):
+            rows.append(kernel)
+        elif rows and not any(cells):
+            break
+    if not rows:
+        raise FileRefused(source.name, "the table cuda_gpu_kern_sum of nsys stats", "found no row of a kernel")
     return Reading(kernels=tuple(sorted(rows, key=lambda row: row.order)))
+
+
+_TOTAL = "Total Time (ns)"
+
+
+def _is_kernel_table(header: Sequence[str]) -> bool:
+    """Whether a table of nsys counts kernels; those of ranges and of memory operations name other things."""
+    return "Instances" in header and ("Name" in header or "Kernel Name" in header)
+
+
+def _nsys_row(row: Mapping[str, str]) -> KernelRow | None:
+    calls, nanoseconds = to_number(row.get("Instances")), to_number(row.get(_TOTAL))
+    name = row.get("Name") or row.get("Kernel Name")
+    if name is None or calls is None or nanoseconds is None or not (0 <= nanoseconds < 1e18 and 0 <= calls < 1e15):
+        return None
+    share = to_number(row.get("Time (%)") or row.get("Time(%)"))
+    return KernelRow(name[:MAX_NAME], int(calls), nanoseconds / NS_PER_US, share)

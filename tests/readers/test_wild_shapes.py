@@ -500,3 +500,47 @@ def test_a_table_of_llama_benchy_without_concurrency_ran_one_at_a_time(read):
     assert [values(run, "max_concurrency", "context", "decode_tok_s", "stddev") for run in runs] == [
         (1, 1000, 60, 1.25)
     ]
+
+
+NSYS = """Processing [report.sqlite] with [cuda_api_sum.py]...
+Time (%),Total Time (ns),Num Calls,Avg (ns),Name
+90.0,9000,3,3000.0,cudaLaunchKernel
+
+Processing [report.sqlite] with [nvtx_sum.py]...
+Time (%),Total Time (ns),Instances,Avg (ns),Style,Range
+100.0,5000,2,2500.0,PushPop,step
+
+Processing [report.sqlite] with [cuda_gpu_kern_sum.py]...
+Time (%),Total Time (ns),Instances,Avg (ns),Name
+75.0,6000,3,2000.0,"void attention<half, 128>(int)"
+25.0,2000,1,2000.0,gemm
+
+Processing [report.sqlite] with [cuda_gpu_kern_gb_sum.py]...
+Time (%),Total Time (ns),Instances,Avg (ns),GridXYZ,Name
+25.0,2000,1,2000.0,1 1 1,gemm
+"""
+
+
+def test_kernels_are_found_between_the_other_tables_of_nsys_and_counted_once(read):
+    rows = read(NSYS, "stats.csv").kernels
+    assert [(row.name, row.calls, row.time_us, row.share_pct) for row in rows] == [
+        ("void attention<half, 128>(int)", 3, 6.0, 75.0),
+        ("gemm", 1, 2.0, 25.0),
+    ]
+
+
+def test_a_table_of_nsys_without_kernels_is_refused(tmp_path):
+    path = tmp_path / "nvtx.csv"
+    path.write_text("Time (%),Total Time (ns),Instances,Avg (ns),Style,Range\n100.0,5000,2,2500.0,PushPop,step\n")
+    assert "no row of a kernel" in str(read_file(path).error)
+
+
+def test_the_harness_of_2023_states_one_number_of_examples_for_all_tasks(read):
+    scores = {"arc_challenge": {"acc": 0.5, "acc_stderr": 0.01}, "hellaswag": {"acc": 0.6, "acc_stderr": 0.005}}
+    config = {"model": "hf-causal", "model_args": "pretrained=EleutherAI/pythia-12b,dtype=float16", "num_fewshot": 25}
+    reading = read({"results": scores, "versions": {"arc_challenge": 0, "hellaswag": 0}, "config": config})
+    assert [(row.task, row.value, row.stderr, row.n_shot, row.filter) for row in reading.quality] == [
+        ("arc_challenge", 0.5, 0.01, 25, None),
+        ("hellaswag", 0.6, 0.005, 25, None),
+    ]
+    assert reading.server["model"] == "EleutherAI/pythia-12b"

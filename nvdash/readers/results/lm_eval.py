@@ -68,7 +68,7 @@ def _rows(where: str, record: Record, task: str, scores: Record) -> Iterator[Qua
             filter=(clean_text(name) if comma else None),
             value=number,
             stderr=to_number(stderr) if not isinstance(stderr, str) else None,
-            n_shot=_whole(mapping(record.get("n-shot")).get(task)),
+            n_shot=_whole(_shots(record, task)),
             n_effective=_whole(counts.get("effective", counted)),
             n_original=_whole(counts.get("original")),
             higher_is_better=higher.get(metric) if isinstance(higher.get(metric), bool) else None,
@@ -79,6 +79,13 @@ def _rows(where: str, record: Record, task: str, scores: Record) -> Iterator[Qua
             chat_template_sha=clean_text(sha) if (sha := record.get("chat_template_sha")) else None,
             fewshot_as_multiturn=flag(record.get("fewshot_as_multiturn")),
         )
+
+
+def _shots(record: Record, task: str) -> Any:
+    """Examples of the task; the harness of 2023 stated one number for all tasks."""
+    if "n-shot" in record:
+        return mapping(record["n-shot"]).get(task)
+    return mapping(record.get("config")).get("num_fewshot")
 
 
 def _whole(value: Any) -> int | None:
