@@ -78,11 +78,16 @@ def read_file(path: Path) -> FileReading:
 
 def _read(source: Source) -> tuple[JsonFormat | TextFormat, Reading]:
     head = source.head(HEAD).decode("utf-8", "replace")
+    entry = text_format(head)
     if head.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
-        found = _read_json(source, head)
+        try:
+            found = _read_json(source, head)
+        except FileRefused:
+            if entry is None or not entry.name.endswith("-log"):
+                raise
+            found = None
         if found:
             return found
-    entry = text_format(head)
     if entry is None:
         raise Unrecognised(source.name, head)
     return entry, _reader(entry.reader)(source)

@@ -245,6 +245,11 @@ def test_of_two_starts_in_one_log_the_last_one_counts(tmp_path):
     assert [warning.code for warning in reading.warnings] == ["restarts"]
 
 
+def test_a_json_preamble_does_not_hide_a_log(tmp_path):
+    audit = '{\n  "cuda_device": "NVIDIA GB10",\n  "imports": {"vllm._C": "ok"}\n}\nAUDIT PASS\n'
+    holds(facts(tmp_path, audit + V1), SIZES)
+
+
 def test_a_start_after_a_failed_one_counts(tmp_path):
     failed = (
         "(APIServer pid=1) INFO 11-01 09:00:00 [api_server.py:1] vLLM API server version 0.33.0\n"
