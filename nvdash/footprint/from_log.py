@@ -111,13 +111,26 @@ def _choices(found: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, ...]]:
 
 
 def rows_for(layout: Layout, request: CacheRequest, printed: Printed) -> list[Row]:
-    """Every printed number beside the interval the allocator gives; without the memory, what the blocks give."""
+    """Every printed number beside the interval the allocator gives; without the memory, what blocks or tokens give."""
     pools = printed.pools()
     ends = [replay(layout, replace(request, available_bytes=(pool,))) for pool in pools or ()]
-    if ends or printed.num_blocks is None:
+    if ends:
         return [_row(number, ends, getattr(printed, number)) for number in NUMBERS]
-    found = replay(layout, replace(request, num_gpu_blocks_override=printed.num_blocks))
-    return [_row(number, [found] if number != "num_blocks" else [], getattr(printed, number)) for number in NUMBERS]
+    basis, blocks = _blocks_of(layout, request, printed)
+    ends = [replay(layout, replace(request, num_gpu_blocks_override=number)) for number in blocks]
+    return [_row(number, ends if number not in basis else [], getattr(printed, number)) for number in NUMBERS]
+
+
+def _blocks_of(layout: Layout, request: CacheRequest, printed: Printed) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Fewest and most blocks that a log without memory tells, and the numbers that they are told by."""
+    if printed.num_blocks is not None:
+        return ("num_blocks",), (printed.num_blocks,)
+    shape = replay(layout, request)
+    if printed.kv_tokens is None or shape.kv_tokens_rule != "blocks" or request.framework != "vllm":
+        return (), ()
+    groups, smallest = len(shape.groups), min(group.block_size for group in shape.groups)
+    fewest = printed.kv_tokens // (smallest * request.dcp) * groups
+    return ("num_blocks", "kv_tokens"), (fewest, fewest + groups - 1)
 
 
 def _row(number: str, ends: list[Allocation], printed: float | None) -> Row:

@@ -55,6 +55,13 @@ def test_blocks_alone_give_the_rest():
     ]
 
 
+def test_tokens_alone_give_the_requests():
+    # vLLM 0.8.3 prints neither memory nor blocks: 127,664 tokens are 249.34 times 512
+    request = CacheRequest(release="0.8.3", max_model_len=512)
+    rows, _ = compare(layers("TinyLlama/TinyLlama-1.1B-Chat-v1.0"), request, Printed(None, None, 127_664, 249.34))
+    assert [(row.low, row.consistent) for row in rows[:3]] == [(None, None), (None, None), (249.34375, True)]
+
+
 def test_silent_fp8_is_found():
     # half the bytes per token: twice the blocks of the 16-bit cache
     request = CacheRequest(release="0.13.0", max_model_len=8192)
