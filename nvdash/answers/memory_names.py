@@ -64,7 +64,7 @@ def base_of(name: str, architecture: str | None) -> str | None:
     if architecture is not None:
         rows = [row for row in rows if architecture in row["config"].get("architectures", [architecture])]
     shapes = {_shape(row["config"]) for row in rows}
-    return rows[0]["name"] if wanted and len(shapes) == 1 else None
+    return rows[0]["name"] if wanted and len(shapes) == 1 and None not in shapes else None
 
 
 def stem(name: str) -> tuple[str, ...]:
@@ -74,7 +74,13 @@ def stem(name: str) -> tuple[str, ...]:
     return tuple(part for part in parts if not FORMAT_WORDS.fullmatch(part) and not TRAINING_WORDS.fullmatch(part))
 
 
-def _shape(config: Mapping[str, Any]) -> str:
-    """The config as text, less what does not shape a layer."""
-    free = ("max_position_embeddings", "rope_scaling", "rope_parameters", "quantization_config", "torch_dtype", "dtype")
-    return repr(sorted((key, str(value)) for key, value in config.items() if key not in free))
+def _shape(config: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """What the layers keep, whatever length or type the config states; None where it cannot be told."""
+    from nvdash.footprint.caches import LayoutRefused
+    from nvdash.footprint.layers import layout
+
+    try:
+        built = layout(config)
+    except LayoutRefused:
+        return None
+    return built.caches, built.mtp, built.encoder_tokens

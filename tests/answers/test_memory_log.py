@@ -101,6 +101,20 @@ def test_another_size_or_family_is_no_repackaging(name):
     assert base_of(name, None) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("x/Meta-Llama-3.1-70B-Instruct-AWQ-INT4", "meta-llama/Meta-Llama-3.1-70B"),
+        ("DeepSeek-R1-0528-w8a8", "deepseek-ai/DeepSeek-R1"),
+        ("x/Qwen3-VL-32B-Instruct-FP8", "Qwen/Qwen3-VL-32B-Instruct"),
+        ("x/gemma-4-26B-A4B-it-qat-q4_0-unquantized", "google/gemma-4-26B-A4B"),
+        ("Qwen/Qwen3-30B-A3B-Instruct-2507", "Qwen/Qwen3-30B-A3B"),
+    ],
+)
+def test_two_entries_of_one_shape_are_one_base(name, base):
+    assert base_of(name, None) == base
+
+
 def test_another_class_is_no_repackaging():
     assert base_of("x/Qwen3-8B-FP8", "Qwen3ForCausalLM") == "Qwen/Qwen3-8B"
     assert base_of("x/Qwen3-8B-FP8", "Qwen3ForSequenceClassification") is None
