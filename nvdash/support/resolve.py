@@ -52,7 +52,7 @@ def resolve_cache(view: View, values: Values, replaced: Statement | None = None)
         applied.append(statement)
     if not applied and requested == AUTO and values.get("checkpoint_kv") != "none":
         return Resolved(requested, None, _why_unknown(values)), None
-    speakers = applied[-1:] or ([replaced] if replaced and word == AUTO else [])
+    speakers = [replaced] if replaced and word == AUTO else applied[-1:]
     named = (values.get("named_dtype") or UNNAMED_DTYPE) if word == AUTO else word
     return _told(Resolved(requested, named), speakers), word
 

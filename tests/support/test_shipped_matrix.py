@@ -396,3 +396,32 @@ def test_glm_5_stores_fp8_for_auto_on_sm100_from_0_32_on():
     releases = ("0.31.0", "0.32.0", "0.33.0")
     stored = [check({**question, "release": release})["resolved"]["kv_cache_dtype"] for release in releases]
     assert stored == ["the model's 16-bit type", "fp8_e4m3", "fp8_e4m3"]
+
+
+@pytest.mark.parametrize(("release", "line"), [("0.4.9.post6", 604), ("0.5.9", 908), ("0.5.23", 83)])
+def test_sglang_runs_every_model_in_float16_on_turing(release, line):
+    answer = check({"framework": "sglang", "gpu": "sm75", "model": LLAMA, "weights": "bf16", "release": release})
+    cache = answer["resolution"]["kv_cache_dtype"]
+    assert (cache["resolved"], cache["evidence"]["line"], answer["resolved"]["weights"]) == ("float16", line, "fp16")
+
+
+@pytest.mark.parametrize(
+    ("release", "gpu", "model", "dtype", "backend", "verdict"),
+    [
+        ("0.5.11", "sm100", "google/gemma-4-26B-A4B", "auto", "triton", "expected"),
+        ("0.5.13", "sm100", "google/gemma-4-26B-A4B", "auto", None, "unknown"),
+        ("0.5.16", "sm90", "google/gemma-4-26B-A4B", "auto", "triton", "expected"),
+        ("0.5.9", "sm120", "LGAI-EXAONE/EXAONE-4.0-32B", "auto", None, "unknown"),
+        ("0.5.8", "sm100", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "auto", None, "unknown"),
+    ],
+)
+def test_sglang_families_choose_before_the_default(release, gpu, model, dtype, backend, verdict):
+    question = {"framework": "sglang", "gpu": gpu, "model": model, "weights": "bf16", "release": release}
+    answer = check({**question, "kv_cache_dtype": dtype})
+    assert (answer["resolved"]["backend"], answer["verdict"]) == (backend, verdict)
+
+
+def test_sglang_refuses_a_named_backend_that_gemma_4_does_not_take():
+    question = {"framework": "sglang", "gpu": "sm90", "model": "google/gemma-4-26B-A4B", "weights": "bf16"}
+    answer = check({**question, "release": "0.5.16", "backend": "fa3"})
+    assert (answer["verdict"], answer["layer"]) == ("refused", "config")
