@@ -39,7 +39,7 @@ def _layout(keys: Keys) -> Layout:
     caches = tuple(_caches(keys))
     if not caches:
         raise LayoutRefused("num_hidden_layers", "at least one layer with a cache", "found none")
-    layers = _num_layers(keys, caches)
+    layers = layer_count(keys) or len(layer_kinds(keys))
     dtype = _dtype(keys)
     return Layout(
         caches=caches,
@@ -66,10 +66,6 @@ def _dtype(keys: Keys) -> str | None:
     if named.removeprefix("torch.") not in ("bfloat16", "float16", "float32"):
         raise keys.fail("torch_dtype", "bfloat16, float16 or float32", named)
     return named.removeprefix("torch.")
-
-
-def _num_layers(keys: Keys, caches: tuple[Cache, ...]) -> int:
-    return layer_count(keys) or max(cache.layer for cache in caches) + 1
 
 
 def _sinks(keys: Keys) -> bool:

@@ -8,13 +8,17 @@ from nvdash.footprint.layers import layout
 from nvdash.smoke.spec import Layer
 from nvdash.targets import HeadLayout
 
-COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "decoder_layers")
 EXPERT_KEYS = (
     *("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"),
     *("num_experts_per_tok", "moe_topk", "top_k_experts", "num_experts_per_token"),
 )
 COUNTED = ("n_sliding", "n_full", "num_parameters")
 """Counts of the whole model, which a cut one no longer has."""
+FIRST = {"kda_layers": 1, "full_attn_layers": 1, "attn_layer_indices": 0, "full_attn_idxs": 0}
+"""Lists of layer numbers, by the number of the first layer."""
+SHARED = "num_kv_shared_layers"
+"""So many last layers read the cache of an earlier one."""
 GROUPS = {"n_group": 1, "topk_group": 1}
 MAX_EXPERTS, MAX_VOCABULARY = 8, 16_384
 """A smaller vocabulary makes some benchmark clients draw unknown tokens."""
@@ -47,7 +51,11 @@ def _cut(value: Any, layers: int, count: int) -> Any:
             continue
         if key in COUNTS and item == layers:
             cut[key] = count
-        elif isinstance(item, list) and len(item) == layers and layers > 1:
+        elif key in FIRST and isinstance(item, list):
+            cut[key] = [layer for layer in item if layer < count + FIRST[key]]
+        elif key == SHARED and isinstance(item, int):
+            cut[key] = max(0, item - (layers - count))
+        elif _is_per_layer(key, item) and len(item) == layers and layers > 1:
             cut[key] = item[:count]
         elif key in EXPERT_KEYS and isinstance(item, int):
             cut[key] = min(item, MAX_EXPERTS)
@@ -60,6 +68,11 @@ def _cut(value: Any, layers: int, count: int) -> Any:
         else:
             cut[key] = _cut(item, layers, count)
     return cut
+
+
+def _is_per_layer(key: str, item: Any) -> bool:
+    """A list, or the letters of a pattern, which have an entry per layer when they are as long as the model."""
+    return isinstance(item, list) or (isinstance(item, str) and key.endswith("pattern"))
 
 
 def layers_of(built: Layout) -> tuple[tuple[Layer, ...], bool]:

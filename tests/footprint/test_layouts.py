@@ -273,6 +273,13 @@ ODD = {
 }
 
 
+def test_a_config_without_a_count_has_the_layers_of_its_list_cached_or_not():
+    kinds = ["mamba", "attention", "moe"]
+    listed = {**PLAIN, **MAMBA2, "layers_block_type": kinds}
+    listed.pop("num_hidden_layers")
+    assert layout(listed).num_layers == 3
+
+
 @settings(max_examples=400, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(sorted(ODD)), VALUES, max_size=5),

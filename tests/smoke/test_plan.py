@@ -5,6 +5,8 @@ import json
 import pytest
 
 from nvdash.errors import NvdashError, UnknownError
+from nvdash.footprint.layers import layout
+from nvdash.readers import catalogue
 from nvdash.smoke.plan import case_of
 from nvdash.smoke.spec import Layer
 from nvdash.smoke.truncate import truncated
@@ -46,21 +48,14 @@ def test_a_model_with_windows_keeps_the_first_layer_of_each_kind(shared):
     assert [cache.kind for cache in built.caches] == ["sliding"] * 5 + ["full"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["deepseek-ai--DeepSeek-V3", "Qwen--Qwen3-30B-A3B", "Qwen--Qwen3-Next-80B-A3B-Instruct", "openai--gpt-oss-20b"],
-)
-def test_every_kind_of_layer_survives_the_cut(shared, name):
-    path = shared / "model-configs" / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"{name} is not among the shared configs")
-    config = json.loads(path.read_text())
-    from nvdash.footprint.layers import layout
-
+@pytest.mark.parametrize("name", [name for name, row in catalogue.load().model_rows.items() if row.get("config")])
+def test_every_kind_of_layer_survives_the_cut(name):
+    config = catalogue.load().model(name).config
+    whole = layout(config)
     small, built = truncated(config)
-    kinds = {(cache.kind, cache.key_size, cache.window) for cache in layout(config).caches}
-    assert {(cache.kind, cache.key_size, cache.window) for cache in built.caches} == kinds
-    assert small["num_hidden_layers"] < config["num_hidden_layers"]
+    kinds = {(cache.kind, cache.kv_heads, cache.key_size, cache.window) for cache in whole.caches}
+    assert {(cache.kind, cache.kv_heads, cache.key_size, cache.window) for cache in built.caches} == kinds
+    assert built.num_layers < whole.num_layers
     assert all(value <= 8 for key, value in small.items() if key in ("num_experts", "n_routed_experts"))
 
 
