@@ -8,6 +8,7 @@ from nvdash.answers.words import FRAMEWORKS
 from nvdash.errors import NvdashError
 from nvdash.readers import catalogue
 from nvdash.readers.matrix import Matrix, framework_names
+from nvdash.readers.plan_files import planned_frameworks
 from nvdash.support.view import view
 
 FIRST = ("auto", "bfloat16", "fp8", "fp8_e4m3", "nvfp4", "nvfp4_4over6")
@@ -22,6 +23,8 @@ class Choices:
     gpus: tuple[str, ...]
     frameworks: tuple[str, ...]
     weights: tuple[str, ...]
+    planned: tuple[str, ...]
+    """The frameworks that a plan can be written for."""
 
 
 def choices() -> Choices:
@@ -30,7 +33,7 @@ def choices() -> Choices:
     hidden = broken()
     served = tuple(name for name in FRAMEWORKS if name in framework_names() and name not in hidden)
     models = tuple(sorted(known.model_rows, key=str.casefold))
-    return Choices(models, tuple(known.gpu_rows), served, tuple(Matrix().axes()["weights"]))
+    return Choices(models, tuple(known.gpu_rows), served, tuple(Matrix().axes()["weights"]), planned_frameworks())
 
 
 def broken() -> dict[str, NvdashError]:

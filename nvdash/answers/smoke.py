@@ -66,6 +66,8 @@ def cases(question: Mapping[str, Any], found: Mapping[str, Any] | None = None) -
         for dtype in REFERENCE_DTYPES
     ]
     name = FRAMEWORKS.get(engine, engine)
+    if engine not in checks.ENGINES:
+        return rows
     for title, weights, cache in CONFIGURATIONS:
         words = {"weights": weights, "kv_cache_dtype": _wide_cache(engine) if cache == "wide" else cache}
         rows.append(_row(f"{title} on {name}", {**question, **words, "engine": engine}, found))

@@ -9,6 +9,11 @@ from nvdash.readers.yaml_rows import read_rows
 PLAN = Path(__file__).resolve().parents[2] / "data" / "plan"
 
 
+def planned_frameworks() -> tuple[str, ...]:
+    """The frameworks that plans are written for."""
+    return tuple(str(row["framework"]) for row in read_rows(PLAN / "engines.yaml"))
+
+
 def engine_row(framework: str) -> dict[str, Any]:
     """The row of one framework; one that no plan is written for is unknown."""
     rows = {str(row["framework"]): dict(row) for row in read_rows(PLAN / "engines.yaml")}

@@ -47,7 +47,7 @@ def run(chosen: Selection) -> None:
     components.table(
         [case_row(row) for row in rows], "Cases, what each answers, what is expected, and its last verdict"
     )
-    elsewhere(chosen)
+    elsewhere(chosen, rows)
 
 
 def presets(rows: list[Answer]) -> None:
@@ -165,8 +165,12 @@ def finished(state: Answer) -> None:
         components.answer(TONES[word.colour], f"**{word}.** {components.plain(report['reason'])}")
 
 
-def elsewhere(chosen: Selection) -> None:
-    """The same tests on a machine with a GPU: command, Slurm line, Kubernetes Job."""
+def elsewhere(chosen: Selection, rows: list[Answer]) -> None:
+    """The same tests on a machine with a GPU: command, Slurm line, Kubernetes Job; none without an adapter."""
+    if not any(row["engine"] == chosen.framework for row in rows):
+        name = cached.framework_name(chosen.framework)
+        st.info(f"No smoke test drives {name} yet. A trace or a log of its own run can be submitted.")
+        return
     question = chosen.question(engine=chosen.framework)
     with st.expander("Run it where a GPU is"):
         components.command(cached.ask_fresh("smoke_command", question), "Command")

@@ -303,6 +303,9 @@ def report_row(part: str, row: Answer) -> Answer:
 def plan(chosen: Selection) -> None:
     """The runs a team should do next, as scripts, with a checklist that fills as runs arrive."""
     st.subheader("Which runs next?", anchor=False)
+    if chosen.framework not in cached.choices().planned:
+        st.info(f"No plan is written for {cached.framework_name(chosen.framework)}; plans cover vLLM and SGLang.")
+        return
     question = chosen.question(max_model_len=chosen.context)
     answer = components.asking(cached.ask, "plan", question)
     st.markdown(components.plain(answer["sentence"]))

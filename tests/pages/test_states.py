@@ -151,3 +151,13 @@ def test_a_cache_without_known_bytes_leaves_the_other_dtypes_sized(app, model):
     growth = table(app, "Cache", "Bytes per token", "Verdict").set_index("Cache")
     assert growth.loc["FP8", "Bytes per token"] != "unknown"
     assert "Unknown" not in growth.loc["NVFP4", "Verdict"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("Trade-offs", "No plan is written for TensorRT-LLM"), ("Smoke tests", "No smoke test drives")]
+)
+def test_a_framework_without_a_plan_or_an_adapter_is_told_not_refused(app, name, said):
+    visit(app, name, framework="tensorrt-llm")
+    assert not app.exception
+    assert not app.error
+    assert any(line.value.startswith(said) for line in app.info)
