@@ -1,16 +1,15 @@
 """`memory --log`: what the allocator predicts for a serving log, beside what the log printed."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nvdash.answers.envelope import envelope
 from nvdash.answers.memory_names import named_model
 from nvdash.answers.memory_question import MemoryQuestion, memory_question
+from nvdash.answers.memory_served import as_served, told, unread_part, with_drafter
 from nvdash.errors import UsageError
 from nvdash.footprint.allocator import replay
-from nvdash.footprint.caches import DTYPE_BYTES, WINDOW_KINDS, Cache, Layout
 from nvdash.footprint.from_log import (
     ROUNDING_GIB,
     SCALES_APART,
@@ -21,8 +20,7 @@ from nvdash.footprint.from_log import (
     compare,
     formula_cause,
 )
-from nvdash.footprint.ranks import MTP_METHODS, NO_CACHE_METHODS
-from nvdash.footprint.request import CacheRequest, Draft
+from nvdash.footprint.request import CacheRequest
 from nvdash.footprint.vllm_rules import RANGES, version
 from nvdash.targets import GIB
 
@@ -72,18 +70,14 @@ def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
     words, notes = words_of(question, server)
     asked = memory_question(words)
     printed = printed_of(server)
-    asked = replace(
-        asked,
-        layout=printed_layout(asked.layout, server, notes),
-        request=with_device(with_bare_drafts(asked, words), server),
-    )
+    asked = as_served(asked, server, words, notes)
     rows, request = compare(asked.layout, asked.request, printed)
-    unread = _unread(server, words)
+    unread = unread_part(server, words)
     named = "weights" in words or str(server.get("model", "")).endswith(str(words["model"]))
     if any(row.cause == SCALES_APART for row in rows):
         printed = printed.times(VALUES_ONLY[request.kv_cache_dtype])
-    found = [_told(row, unread) for row in (*rows, *_formula_row(asked, request, printed))]
-    found += _weights_row(asked, server) if named else []
+    found = [told(row, unread) for row in (*rows, *_formula_row(asked, request, printed))]
+    found += _weights_row(asked, server) if named and "attention_tp" not in server else []
     return envelope(
         "memory",
         {**asked.echo, "log": path.name},
@@ -99,37 +93,6 @@ def memory_of_log(question: Mapping[str, Any]) -> dict[str, Any]:
         fits=None,
         notes=[*notes, *asked.notes],
     )
-
-
-def printed_layout(layout: Layout, server: Mapping[str, Any], notes: list[str]) -> Layout:
-    """The layers whose pool the printed tokens count: SGLang prints one pool for each kind, or one for all."""
-    layout = with_stated_type(layout, server)
-    if server.get("framework") != "sglang":
-        return layout
-    windows = [cache for cache in layout.caches if cache.kind in WINDOW_KINDS]
-    full = tuple(cache for cache in layout.caches if cache.kind not in (*WINDOW_KINDS, "state"))
-    if len(server.get("pools", ())) > 1 and windows and full:
-        notes.append("the pool of the full-attention layers is compared; windowed layers have their own")
-        return replace(layout, caches=full)
-    if windows:
-        return replace(layout, caches=tuple(_as_full(cache) for cache in layout.caches))
-    return replace(layout, caches=full) if layout.has_state and full else layout
-
-
-def with_stated_type(layout: Layout, server: Mapping[str, Any]) -> Layout:
-    """The layout with the type of recurrent states that the log states, whatever the config of the base model says."""
-    stated = server.get("state_dtype")
-    if stated not in DTYPE_BYTES or not layout.has_state:
-        return layout
-    typed = (
-        replace(cache, state=replace(cache.state, head_dtype=stated)) if cache.state else cache
-        for cache in layout.caches
-    )
-    return replace(layout, caches=tuple(typed))
-
-
-def _as_full(cache: Cache) -> Cache:
-    return replace(cache, kind="full", window=0) if cache.kind in ("sliding", "chunked") else cache
 
 
 def server_facts(path: Path) -> Mapping[str, Any]:
@@ -183,62 +146,6 @@ def is_release(stated: Any) -> bool:
         return stated is not None and version(str(stated)) >= version(RANGES[0].since)
     except UsageError:
         return False
-
-
-def with_drafter(words: Mapping[str, Any], own: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    """The question with what is known of the log's drafter; one whose layers are unknown is left out and named."""
-    from nvdash.readers import catalogue
-
-    if "draft_model" in own or not any(word in words for word in DRAFT_WORDS):
-        return dict(words)
-    bare = {word: value for word, value in words.items() if word not in DRAFT_WORDS or word in own}
-    if words.get("framework") == "sglang":
-        return bare
-    method, named = str(words.get("draft_method") or "mtp").lower(), words.get("draft_model")
-    if method in MTP_METHODS or method in NO_CACHE_METHODS:
-        if "draft_method" not in words:
-            notes.append("the log names no drafter method: its own prediction layers (mtp) are taken")
-        return {**{word: value for word, value in words.items() if word != "draft_model"}, "draft_method": method}
-    row = catalogue.load().model_row(str(named)) if named else None
-    if row is not None:
-        return {**words, "draft_method": method}
-    whose = f" ({named})" if named else ""
-    notes.append(f"the layers of the {method} drafter{whose} are not known and left out: give --draft-model")
-    return bare | {word: words[word] for word in ("draft_tokens",) if word in words}
-
-
-def with_bare_drafts(asked: MemoryQuestion, words: Mapping[str, Any]) -> CacheRequest:
-    """The request with the tokens of a drafter whose layers are unknown: states grow with them all the same."""
-    if asked.request.draft is not None or "draft_tokens" not in words:
-        return asked.request
-    return replace(asked.request, draft=Draft(NO_CACHE_METHODS[0], words["draft_tokens"]))
-
-
-def with_device(request: CacheRequest, server: Mapping[str, Any]) -> CacheRequest:
-    """The request with the log's backend and device memory: they decide block sizes and a step's default tokens."""
-    backend = server.get("attention_backend")
-    if request.backend is None and isinstance(backend, str):
-        request = replace(request, backend=backend)
-    total = server.get("gpu_total_gib")
-    if request.device_bytes is not None or not isinstance(total, float):
-        return request
-    return replace(request, device_bytes=int(total * GIB))
-
-
-def _unread(server: Mapping[str, Any], words: Mapping[str, Any]) -> str:
-    """What of this server no rule here was read for, and may so be behind a difference that has no other cause."""
-    if server.get("framework") == "sglang" and str(server.get("attention_backend", "")).startswith("ascend"):
-        return UNREAD_PLATFORM
-    return UNKNOWN_DRAFTER if "draft_tokens" in words and "draft_method" not in words else ""
-
-
-def _told(row: Row, unread: str) -> Row:
-    return replace(row, cause=row.cause or unread) if row.consistent is False else row
-
-
-UNREAD_PLATFORM = "pools of the Ascend backend, which were not read, may keep more than those of a GPU"
-UNKNOWN_DRAFTER = "the drafter has layers of its own, and its config is not known"
-DRAFT_WORDS = ("draft_method", "draft_tokens", "draft_model")
 
 
 def question_words(question: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from nvdash.answers.memory import exit_code, memory
-from nvdash.answers.memory_log import UNKNOWN_DRAFTER, UNREAD_PLATFORM
 from nvdash.answers.memory_names import base_of
+from nvdash.answers.memory_served import UNKNOWN_DRAFTER, UNREAD_PLATFORM
 from nvdash.cli import main
 from nvdash.errors import NvdashError, UsageError
 
@@ -167,6 +167,7 @@ def test_data_parallel_attention_keeps_every_head_on_its_rank(tmp_path):
     assert answer["kv_bytes_per_token"] == 192_512
     assert (answer["server"]["attention_tp"], answer["server"]["draft_kv_allocated_gib"]) == (1, 0.3)
     assert rows_of(answer)["kv_tokens"]["consistent"] and rows_of(answer)["block_size"]["consistent"]
+    assert "weights_gib" not in rows_of(answer)
 
 
 def test_a_pool_of_a_platform_nobody_read_says_so(tmp_path):
@@ -178,6 +179,32 @@ def test_a_pool_of_a_platform_nobody_read_says_so(tmp_path):
     assert (row["consistent"], row["cause"]) == (False, UNREAD_PLATFORM)
     path.write_text("\n".join(SGLANG).replace("156288", "120832"))
     assert rows_of(memory({"log": str(path)}))["kv_tokens"]["cause"] is None
+
+
+def test_an_ascend_log_has_blocks_of_128(tmp_path):
+    path = tmp_path / "server.log"
+    # Qwen3-8B: 36 x 8 x 128 x 2 x 2 B = 147,456 B per token, 18,874,368 per block of 128: 566 of them in 10,701,063,270
+    path.write_text(
+        "(EngineCore_DP0 pid=299) INFO 12-15 11:45:10 [core.py:76] Initializing a V1 LLM engine (v0.11.0) with config: "
+        "model='Qwen/Qwen3-8B', max_seq_len=10000, tensor_parallel_size=1, kv_cache_dtype=auto\n"
+        "(EngineCore_DP0 pid=299) INFO 12-15 11:45:19 [worker_v1.py:256] Available memory: 10701063270, total memory: "
+        "31662800896\n"
+        "(EngineCore_DP0 pid=299) INFO 12-15 11:45:19 [kv_cache_utils.py:1087] GPU KV cache size: 72,448 tokens\n"
+    )
+    assert rows_of(memory({"log": str(path)}))["kv_tokens"]["predicted"] == [72_448, 72_448]
+
+
+def test_an_ascend_log_has_index_keys_of_16_bits(tmp_path):
+    path = tmp_path / "server.log"
+    # DeepSeek-V3.2: 61 x (1,152 + 256) = 85,888 B per token; 220,416 of them and a page are 17.641 GiB
+    path.write_text(
+        "[2026-01-04 05:54:20] server_args=ServerArgs(model_path='/d/DeepSeek-V3.2-W8A8', tp_size=4, page_size=128, "
+        "attention_backend='ascend', kv_cache_dtype='auto')\n"
+        "[2026-01-04 05:54:39 TP0] KV Cache is allocated. #tokens: 220416, KV size: 17.64 GB\n"
+        "[2026-01-04 05:55:39 TP0] max_total_num_tokens=220416, context_len=8192\n"
+    )
+    rows = rows_of(memory({"log": str(path)}))
+    assert rows["kv_tokens"]["result"] == rows["kv_bytes_per_token"]["result"] == "consistent"
 
 
 def test_the_full_attention_pool_of_a_hybrid_is_compared_alone(tmp_path):
