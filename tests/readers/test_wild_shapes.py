@@ -544,3 +544,74 @@ def test_the_harness_of_2023_states_one_number_of_examples_for_all_tasks(read):
         ("hellaswag", 0.6, 0.005, 25, None),
     ]
     assert reading.server["model"] == "EleutherAI/pythia-12b"
+
+
+def genai_perf(endpoint=None, inputs=None, **perf_analyzer):
+    """A report of the releases that keep their settings in sections, as `genai_perf.config.input` writes them."""
+    return {
+        "request_latency": {"unit": "ms", "avg": 2100.0},
+        "request_count": {"unit": "count", "avg": 200.0},
+        "output_token_throughput": {"unit": "tokens/sec", "avg": 720.0},
+        "output_token_throughput_per_user": {"unit": "tokens/sec/user", "avg": 80.0},
+        "input_config": {
+            "model_names": ["acme/M-8B"],
+            "endpoint": {
+                "backend": "tensorrtllm",
+                "type": "chat",
+                "streaming": True,
+                "service_kind": "openai",
+                "output_format": "openai_chat_completions",
+                **(endpoint or {}),
+            },
+            "perf_analyzer": {
+                "stimulus": {"concurrency": 10},
+                "measurement": {"mode": "request_count", "num": 200},
+                **perf_analyzer,
+            },
+            "input": {
+                "file": "",
+                "output_tokens": {"mean": 160, "stddev": 0},
+                "synthetic_tokens": {"mean": 1000, "stddev": 0},
+                "prompt_source": "synthetic",
+                **(inputs or {}),
+            },
+            "tokenizer": {"name": "acme/tok", "revision": "main"},
+        },
+    }
+
+
+def test_genai_perf_settings_in_sections_are_read(read):
+    reading = read(genai_perf())
+    assert reading.format == "genai-perf"
+    assert values(reading.runs[0], "isl_target", "osl_target", "num_prompts", "max_concurrency", "dataset") == (
+        1000,
+        160,
+        200,
+        10,
+        "synthetic",
+    )
+    assert reading.runs[0].get("framework") is None
+    assert "framework" in asked(reading)
+
+
+def test_genai_perf_on_triton_names_its_backend_and_an_interval_is_no_count(read):
+    endpoint = {"service_kind": "triton", "type": "kserve", "backend": "vllm", "output_format": "vllm"}
+    measurement = {"mode": "interval", "num": 10000}
+    run = read(genai_perf(endpoint, stimulus={"request_rate": 8.0}, measurement=measurement)).runs[0]
+    assert values(run, "framework", "request_rate_rps", "num_prompts", "max_concurrency") == ("vllm", 8.0, None, None)
+
+
+def test_genai_perf_default_length_is_no_target_of_prompts_from_a_file(read):
+    reading = read(genai_perf(inputs={"file": "prompts.jsonl", "prompt_source": "file", "output_tokens": {"mean": ""}}))
+    assert values(reading.runs[0], "dataset", "isl_target", "osl_target") == ("prompts.jsonl", None, None)
+    older = genai_perf()
+    older["input_config"] = {
+        "model": ["acme/M-8B"],
+        "service_kind": "tensorrtllm_engine",
+        "synthetic_input_tokens_mean": 550,
+        "output_tokens_mean": -1,
+        "prompt_source": "file",
+        "streaming": True,
+    }
+    run = read(older).runs[0]
+    assert values(run, "framework", "dataset", "isl_target", "osl_target") == ("tensorrt-llm", "file", None, None)

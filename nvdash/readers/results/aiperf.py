@@ -33,7 +33,13 @@ _SCALARS = {
     "input_tokens_total": ("total_isl", "total_input_sequence_length"),
     "output_tokens_total": ("total_osl", "total_output_sequence_length"),
 }
-_FRAMEWORKS = {"tensorrtllm": "tensorrt-llm", "trtllm": "tensorrt-llm", "vllm": "vllm", "sglang": "sglang"}
+_FRAMEWORKS = {
+    "tensorrtllm": "tensorrt-llm",
+    "tensorrtllm_engine": "tensorrt-llm",
+    "trtllm": "tensorrt-llm",
+    "vllm": "vllm",
+    "sglang": "sglang",
+}
 
 
 def export(records: Sequence[Record], where: str) -> Reading:
@@ -90,22 +96,47 @@ def _streaming(config: Record) -> bool | None:
 
 
 def _configuration(config: Record) -> dict[str, Any]:
-    endpoint, prompt = mapping(config.get("endpoint")), mapping(mapping(config.get("input")).get("prompt"))
+    endpoint = mapping(config.get("endpoint"))
+    isl_target, osl_target = _targets(config)
     load = _load(config)
     return {
         "kind": "serving",
         "model": _model(config, endpoint),
         "tokenizer": _tokenizer(config),
-        "framework": _FRAMEWORKS.get(str(config.get("backend"))) if config.get("service_kind") == "triton" else None,
+        "framework": _framework(config, endpoint),
         "backend": config.get("endpoint_type") or endpoint.get("type"),
         "streaming": _streaming(config),
         "max_concurrency": load.get("concurrency"),
         "request_rate_rps": load.get("request_rate") or load.get("rate"),
-        "num_prompts": load.get("requests") or load.get("request_count") or None,
-        "isl_target": _target(config.get("synthetic_input_tokens_mean"), prompt.get("input_tokens")),
-        "osl_target": _target(config.get("output_tokens_mean"), prompt.get("output_tokens")),
+        "num_prompts": load.get("requests") or load.get("request_count") or _measured_requests(config),
+        "isl_target": isl_target,
+        "osl_target": osl_target,
         "dataset": _dataset(config),
     }
+
+
+def _framework(config: Record, endpoint: Record) -> str | None:
+    """What Triton or the engine itself ran; behind an OpenAI endpoint, and in a template, `backend` is a default."""
+    kind = config.get("service_kind") or endpoint.get("service_kind")
+    if kind == "triton" and "template" not in (config.get("endpoint_type"), endpoint.get("type")):
+        kind = endpoint.get("output_format") or config.get("backend")
+    return _FRAMEWORKS.get(str(kind))
+
+
+def _measured_requests(config: Record) -> Any:
+    """genai-perf counts a measurement in requests or in milliseconds, as its mode says."""
+    measurement = mapping(mapping(config.get("perf_analyzer")).get("measurement"))
+    return measurement.get("num") or None if measurement.get("mode") == "request_count" else None
+
+
+def _targets(config: Record) -> tuple[float | None, float | None]:
+    """Lengths asked for; prompts from a file have their own, whatever stands beside as a default."""
+    inputs = mapping(config.get("input"))
+    prompt = mapping(inputs.get("prompt"))
+    source = config.get("prompt_source") or inputs.get("prompt_source") or ("file" if _file(config) else "synthetic")
+    isl = (config.get("synthetic_input_tokens_mean"), inputs.get("synthetic_tokens"), prompt.get("input_tokens"))
+    osl = (config.get("output_tokens_mean"), inputs.get("output_tokens"), prompt.get("output_tokens"))
+    return _target(*isl) if source == "synthetic" else None, _target(*osl)
 
 
 def _load(config: Record) -> Record:
@@ -136,8 +167,12 @@ def _target(*stated: Any) -> float | None:
 
 def _dataset(config: Record) -> Any:
     named = items(config.get("datasets"))
-    file = mapping(config.get("input")).get("file") or config.get("input_file")
-    return (named[0].get("path") or named[0].get("name")) if named else file or config.get("prompt_source")
+    source = config.get("prompt_source") or mapping(config.get("input")).get("prompt_source")
+    return (named[0].get("path") or named[0].get("name")) if named else _file(config) or source
+
+
+def _file(config: Record) -> Any:
+    return mapping(config.get("input")).get("file") or config.get("input_file")
 
 
 def _telemetry(record: Record) -> tuple[dict[str, Any], list[Remark]]:
