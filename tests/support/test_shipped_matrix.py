@@ -425,3 +425,34 @@ def test_sglang_refuses_a_named_backend_that_gemma_4_does_not_take():
     question = {"framework": "sglang", "gpu": "sm90", "model": "google/gemma-4-26B-A4B", "weights": "bf16"}
     answer = check({**question, "release": "0.5.16", "backend": "fa3"})
     assert (answer["verdict"], answer["layer"]) == ("refused", "config")
+
+
+@pytest.mark.parametrize(
+    ("release", "gpu", "layout", "backend", "chosen", "verdict"),
+    [
+        ("0.9.2", "sm75", "gqa:32/8x128", None, None, "unknown"),
+        ("0.10.2", "sm75", "gqa:32/8x128", None, "FLEX_ATTENTION", "expected"),
+        ("0.10.2", "sm89", "gqa:64/8x64,sinks", None, "TRITON_ATTN", "expected"),
+        ("0.11.0", "sm90", "gqa:64/8x64,sinks", None, "FLASH_ATTN", "expected"),
+        ("0.11.0", "sm120", "gqa:64/8x64,sinks", "FLASH_ATTN", "FLASH_ATTN", "trap"),
+        ("0.11.0", "sm100", "gqa:64/8x64,sinks", None, "FLASHINFER", "expected"),
+        ("0.11.0", "sm90", "gqa:32/8x80", None, "FLEX_ATTENTION", "expected"),
+        ("0.11.0", "sm100", "gqa:32/8x96", None, "FLASH_ATTN", "expected"),
+        ("0.11.0", "sm100", "gqa:32/8x96", "FLASHINFER", "FLASHINFER", "trap"),
+    ],
+)
+def test_the_choice_before_the_registry_looks_at_sinks_and_head_sizes(release, gpu, layout, backend, chosen, verdict):
+    question = {"gpu": gpu, "head_layout": layout, "weights": "bf16", "release": release}
+    answer = check({**question, "backend": backend})
+    assert (answer["resolved"]["backend"], answer["verdict"]) == (chosen, verdict)
+
+
+@pytest.mark.parametrize(
+    ("release", "weights", "line"), [("0.12.0", "fp8", 152), ("0.19.0", "fp8", 166), ("0.33.0", "fp8", 219)]
+)
+def test_an_e5m2_cache_of_an_fp8_checkpoint_raises_in_the_layer(release, weights, line):
+    question = {"gpu": "sm89", "model": LLAMA, "kv_cache_dtype": "fp8_e5m2", "release": release}
+    answer = check({**question, "weights": weights})
+    assert (answer["verdict"], answer["layer"]) == ("trap", "constructor")
+    assert answer["stages"]["prefill"]["evidence"]["line"] == line
+    assert check({**question, "weights": "bf16"})["verdict"] == "expected"
