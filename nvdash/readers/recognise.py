@@ -58,7 +58,7 @@ JSON_FORMATS = (
     JsonFormat("guidellm", "GuideLLM report", "results.guidellm:report", ("benchmarks.0.metrics",),
                ("benchmarks.0.type_", "metadata.guidellm_version", "benchmarks.0.run_stats", "benchmarks.0.config")),
     JsonFormat("aiperf", "aiperf JSON", "results.aiperf:export", ("input_config",),
-               ("aiperf_version", "schema_version")),
+               ("aiperf_version", "schema_version", "was_cancelled", "input_config.loadgen")),
     JsonFormat("genai-perf", "genai-perf JSON", "results.aiperf:export", ("input_config", "request_latency"),
                ("input_config.perf_analyzer", "input_config.service_kind")),
     JsonFormat("aiperf", "aiperf JSON", "results.aiperf:export", ("input_config", "output_token_throughput_per_user")),

@@ -615,3 +615,27 @@ def test_genai_perf_default_length_is_no_target_of_prompts_from_a_file(read):
     }
     run = read(older).runs[0]
     assert values(run, "framework", "dataset", "isl_target", "osl_target") == ("tensorrt-llm", "file", None, None)
+
+
+def test_first_aiperf_releases_are_known_without_a_version(read):
+    reading = read(
+        {
+            "request_latency": {"unit": "ms", "avg": 2100.0, "p50": 2000.0},
+            "request_count": {"unit": "requests", "avg": 64.0},
+            "input_config": {
+                "endpoint": {"model_names": ["acme/M-8B"], "type": "chat"},
+                "loadgen": {"request_count": 64},
+            },
+            "was_cancelled": False,
+        }
+    )
+    assert reading.format == "aiperf"
+    assert values(reading.runs[0], "model", "num_prompts", "max_concurrency") == ("acme/M-8B", 64, None)
+
+
+def test_a_run_over_several_models_is_filed_under_none_of_them(read):
+    report = genai_perf()
+    report["input_config"]["model_names"] = ["acme/M-8B", "acme/M-70B"]
+    reading = read(report)
+    assert reading.runs[0].get("model") is None
+    assert "model" in asked(reading)

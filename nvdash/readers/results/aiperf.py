@@ -108,7 +108,7 @@ def _configuration(config: Record) -> dict[str, Any]:
         "streaming": _streaming(config),
         "max_concurrency": load.get("concurrency"),
         "request_rate_rps": load.get("request_rate") or load.get("rate"),
-        "num_prompts": load.get("requests") or load.get("request_count") or _measured_requests(config),
+        "num_prompts": _requests(config, load),
         "isl_target": isl_target,
         "osl_target": osl_target,
         "dataset": _dataset(config),
@@ -123,10 +123,12 @@ def _framework(config: Record, endpoint: Record) -> str | None:
     return _FRAMEWORKS.get(str(kind))
 
 
-def _measured_requests(config: Record) -> Any:
-    """genai-perf counts a measurement in requests or in milliseconds, as its mode says."""
+def _requests(config: Record, load: Record) -> Any:
+    """Requests asked for; genai-perf counts a measurement in requests or in milliseconds, as its mode says."""
     measurement = mapping(mapping(config.get("perf_analyzer")).get("measurement"))
-    return measurement.get("num") or None if measurement.get("mode") == "request_count" else None
+    counted = measurement.get("num") if measurement.get("mode") == "request_count" else None
+    loadgen = mapping(config.get("loadgen"))
+    return load.get("requests") or load.get("request_count") or loadgen.get("request_count") or counted or None
 
 
 def _targets(config: Record) -> tuple[float | None, float | None]:
@@ -149,10 +151,9 @@ def _load(config: Record) -> Record:
 
 def _model(config: Record, endpoint: Record) -> Any:
     names = endpoint.get("model_names") or config.get("model") or config.get("model_names")
-    if isinstance(names, list):
-        return names[0] if names else None
-    named = items(mapping(config.get("models")).get("items"))
-    return names or (named[0].get("name") if named else None)
+    if not names:
+        names = [model.get("name") for model in items(mapping(config.get("models")).get("items"))]
+    return (names[0] if len(names) == 1 else None) if isinstance(names, list) else names
 
 
 def _tokenizer(config: Record) -> Any:
