@@ -69,7 +69,7 @@ def base_of(name: str, architecture: str | None) -> str | None:
 
 def stem(name: str) -> tuple[str, ...]:
     """The words of a model's own name that tell its family, version and size."""
-    own = name.rpartition("/")[2].rpartition("--")[2].casefold()
+    own = name.replace("___", ".").rpartition("/")[2].rpartition("--")[2].casefold()
     parts = re.split(r"[-_\s]+|(?<=[a-z])\.(?=[a-z])", own)
     return tuple(part for part in parts if not FORMAT_WORDS.fullmatch(part) and not TRAINING_WORDS.fullmatch(part))
 

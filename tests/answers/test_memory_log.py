@@ -109,6 +109,7 @@ def test_another_size_or_family_is_no_repackaging(name):
         ("x/Qwen3-VL-32B-Instruct-FP8", "Qwen/Qwen3-VL-32B-Instruct"),
         ("x/gemma-4-26B-A4B-it-qat-q4_0-unquantized", "google/gemma-4-26B-A4B"),
         ("Qwen/Qwen3-30B-A3B-Instruct-2507", "Qwen/Qwen3-30B-A3B"),
+        ("Qwen2___5-3B-Instruct", "Qwen/Qwen2.5-3B-Instruct"),
     ],
 )
 def test_two_entries_of_one_shape_are_one_base(name, base):

@@ -20,7 +20,8 @@ _BACKENDS = tuple(
         r"Using AttentionBackendEnum\.(\w+) backend",
         r"Using (\w+) attention backend",
         r"Using ([A-Za-z][\w ]{0,40}?) backend on V1 engine",
-        r"Using ([A-Z][A-Z0-9_]+) backend\b(?! for)",
+        r"Using ((?=[A-Z0-9_]*(?:ATTN|ATTENTION|FLASH|XFORMERS|SDPA|MLA|ROCM|PALLAS|IPEX|TRITON|TORCH))[A-Z][A-Z0-9_]+)"
+        r" backend\b(?! for)",
         r"Using (Flash Attention|FlashAttention|FlashInfer|XFormers|FlashMLA|Triton MLA|Torch SDPA|ROCmFlashAttention)"
         r" backend",
     )
@@ -245,8 +246,8 @@ def _argument(log: _Context, name: str) -> Any:
 
 def _model(said: dict[str, Any], log: _Context) -> str | None:
     """The model id: the user's, the banner's, the engine's; a path gives way to the served name."""
-    asked = log.arguments.get("model") or log.arguments.get("model_tag")
-    stated = [asked, said.get("model_banner"), log.config.get("model")]
+    asked = [text for name in ("model", "model_tag") if (text := log.arguments.get(name)) not in NO_MODEL]
+    stated = [*asked[:1], said.get("model_banner"), log.config.get("model")]
     named = [text for text in stated if text and not is_path(text)]
     if named:
         return clean_model(named[0])
@@ -258,6 +259,10 @@ def _model(said: dict[str, Any], log: _Context) -> str | None:
         return clean_model(loaded)
     paths = [text for text in stated if text]
     return clean_model(paths[0]) if paths else None
+
+
+NO_MODEL = (None, "", "None", "True", "False")
+"""What stands for a model in options that name none, or on another line."""
 
 
 def _folder(said: dict[str, Any], log: _Context, model: str | None) -> str | None:
