@@ -4,7 +4,6 @@ A file becomes a `FileReading`: its format, what it states in normal form, remar
 one run become a `Bundle`, which keeps for every field the file that states it and lists where files contradict.
 """
 
-import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -13,12 +12,13 @@ from typing import Any
 
 from nvdash.errors import NvdashError
 from nvdash.readers import metrics
+from nvdash.readers.csv_rows import cells, delimiter_of
 from nvdash.readers.json_document import documents
 from nvdash.readers.missing import Missing, missing
 from nvdash.readers.plausibility import remarks
 from nvdash.readers.recognise import JsonFormat, TextFormat, json_format, text_format, titles
 from nvdash.readers.record import KernelRow, QualityRow, Reading, Remark, Run, Value, plain_json
-from nvdash.readers.source import MAX_LINE, FileRefused, Source, open_source
+from nvdash.readers.source import FileRefused, Source, open_source
 
 HEAD = 256 * 1024
 
@@ -133,19 +133,13 @@ def _reader(path: str) -> Callable[..., Reading]:
     return reader
 
 
-def _cells(line: str) -> list[str]:
-    """The cells of one line of a table; none when it is no such line."""
-    try:
-        return next(csv.reader([line[:MAX_LINE]]), [])
-    except csv.Error:
-        return []
-
-
 class Unrecognised(FileRefused):
     """A file in no known format; a table among them can still be mapped column by column."""
 
     def __init__(self, where: str, head: str) -> None:
-        rows = [cells for line in head.splitlines()[:3] if len(cells := _cells(line)) > 1]
+        lines = head.splitlines()[:3]
+        delimiter = delimiter_of(lines[0]) if lines else ","
+        rows = [row for line in lines if len(row := cells(line, delimiter)) > 1]
         self.is_table = len(rows) >= 2 and len(rows[0]) == len(rows[1])
         offer = "say what its columns hold, on the Submit page or with --map; " if self.is_table else ""
         hint = f"{offer}understood: {'; '.join(titles())}"

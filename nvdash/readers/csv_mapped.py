@@ -11,7 +11,7 @@ from typing import Any
 
 from nvdash.errors import NvdashError, UsageError, did_you_mean
 from nvdash.readers.bundle import FileReading
-from nvdash.readers.csv_rows import csv_rows
+from nvdash.readers.csv_rows import csv_rows, delimiter_of
 from nvdash.readers.fields import FIELDS
 from nvdash.readers.missing import missing
 from nvdash.readers.plausibility import remarks
@@ -77,8 +77,8 @@ class Mapped:
 
 
 def number_of(text: str) -> float | int | None:
-    """The number of a cell; "NaN" is how tables write that there is none."""
-    number = to_number(text)
+    """The number of a cell; "NaN" is how tables write that there is none, and a comma may be a decimal one."""
+    number = None if "," in text else to_number(text)
     return None if number is None or math.isnan(number) else number
 
 
@@ -92,7 +92,7 @@ def units_of(field: str) -> tuple[str, ...]:
 def preview(path: Path, rows: int = 5) -> tuple[list[str], list[list[str]]]:
     """The header and the first rows of a table, to choose from."""
     with open_source(path) as source:
-        table = csv_rows(source)
+        table = _table(source)
         header = [name.strip() for name in next(table, [])]
         return header, [row for row, _ in zip(filter(any, table), range(rows), strict=False)]
 
@@ -111,9 +111,15 @@ def read_csv_mapped(
     return FileReading(str(path), FORMAT, runs, warnings=found, missing=missing("serving", runs, (), {}))
 
 
+def _table(source: Source) -> Iterator[list[str]]:
+    """Header and rows, whatever sign separates the cells."""
+    first = next(iter(source.lines()), b"").decode("utf-8-sig", "replace")
+    return csv_rows(source, delimiter=delimiter_of(first))
+
+
 def _rows(source: Source, mapping: Mapping[str, Mapped]) -> Iterator[dict[str, str]]:
     """The mapped cells of every row, by column."""
-    table = csv_rows(source)
+    table = _table(source)
     header = [name.strip() for name in next(table, [])]
     _refuse_odd_mapping(source.name, header, mapping)
     places = {column: header.index(column) for column in mapping}

@@ -8,12 +8,28 @@ from nvdash.readers.source import MAX_LINE, FileRefused, Source
 MAX_ROWS = 100_000
 
 
-def csv_rows(source: Source, skip_until: str = "") -> Iterator[list[str]]:
+DELIMITERS = ",;\t"
+
+
+def cells(line: str, delimiter: str = ",") -> list[str]:
+    """The cells of one line of a table; none when it is no such line."""
+    try:
+        return next(csv.reader([line[:MAX_LINE]], delimiter=delimiter), [])
+    except csv.Error:
+        return []
+
+
+def delimiter_of(header: str) -> str:
+    """What separates the cells of a table: the sign that cuts its first line into most; a comma when none does."""
+    return max(DELIMITERS, key=lambda sign: len(cells(header, sign)))
+
+
+def csv_rows(source: Source, skip_until: str = "", delimiter: str = ",") -> Iterator[list[str]]:
     """The rows of the file; with `skip_until`, from the first line on that holds this text."""
     csv.field_size_limit(MAX_LINE)
     number = 0
     try:
-        for number, row in enumerate(csv.reader(_lines(source, skip_until)), 1):
+        for number, row in enumerate(csv.reader(_lines(source, skip_until), delimiter=delimiter), 1):
             if number > MAX_ROWS:
                 raise FileRefused(source.name, f"at most {MAX_ROWS:,} rows", "found more")
             yield row

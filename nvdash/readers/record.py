@@ -158,6 +158,10 @@ def _in_range(where: str, name: str, kind: str, number: float) -> Value:
     return number
 
 
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+"""A comma that groups digits; any other one may be a decimal comma, which states no number here."""
+
+
 def to_number(value: Any) -> float | int | None:
     """A number of a JSON value or of its text; None for anything that states no number."""
     if isinstance(value, bool) or value is None:
@@ -166,7 +170,11 @@ def to_number(value: Any) -> float | int | None:
         return value if isinstance(value, float) or abs(value) < 10**25 else math.copysign(math.inf, value)
     if not isinstance(value, str):
         return None
-    text = value.strip().replace(",", "")
+    text = value.strip()
+    if "," in text:
+        if not THOUSANDS.fullmatch(text):
+            return None
+        text = text.replace(",", "")
     try:
         return int(text) if text.lstrip("+-").isdecimal() and len(text) < 25 else float(text)
     except ValueError:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from nvdash.answers.mapping import is_table
 from nvdash.errors import UsageError
+from nvdash.readers.bundle import read_file
 from nvdash.readers.csv_mapped import Mapped, preview, read_csv_mapped
 
 TABLE = "ISL,OSL,Requests,Token_Throughput,TTFT\n1024,128,7500,3575.3588,0.25\n2048,2048,1500,3544.9,1.5\n"
@@ -36,6 +38,23 @@ def test_the_header_and_first_rows_are_offered_to_choose_from(table):
     header, rows = preview(table, 1)
     assert header == ["ISL", "OSL", "Requests", "Token_Throughput", "TTFT"]
     assert rows == [["1024", "128", "7500", "3575.3588", "0.25"]]
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_a_table_may_separate_its_cells_by_semicolon_or_tab(tmp_path, sign):
+    path = tmp_path / "table.csv"
+    path.write_text("\ufeff" + TABLE.replace(",", sign))
+    reading = read_csv_mapped(path, MAPPING)
+    assert [run.get("output_tok_s") for run in reading.runs] == [3575.3588, 3544.9]
+    assert is_table(read_file(path))
+
+
+def test_a_decimal_comma_is_never_read_as_thousands(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("ISL;Token_Throughput\n1024;3575,3588\n2048;3,575\n")
+    reading = read_csv_mapped(path, {"ISL": Mapped("isl_target"), "Token_Throughput": Mapped("output_tok_s")})
+    assert all(run.get("output_tok_s") is None for run in reading.runs)
+    assert "Token_Throughput" in " ".join(remark.text for remark in reading.warnings)
 
 
 def test_a_mapping_to_no_field_names_the_nearest_one():
