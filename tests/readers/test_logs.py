@@ -274,7 +274,7 @@ def test_the_engines_own_step_outranks_an_earlier_default(tmp_path):
 DRAFTERS = [
     (
         "an option without a value names no model, and a tool is no backend",
-        "!vllm serve --model \\\nINFO 1-1 [x.py:1] Using CLI backend\n"
+        "!vllm serve --model \\\nINFO 1-1 [x.py:1] Using CLI backend\nUsing CLI attention backend: FLASHINFER\n"
         "INFO 1-1 [core.py:1] Initializing a V1 LLM engine (v0.9.2) with config: model='a/Target', dtype=x\n",
         {"model": "a/Target", "attention_backend": None},
     ),

@@ -14,14 +14,15 @@ from nvdash.readers.record import clean_model, is_path
 
 GIB = 2**30
 
+_FAMILY = r"(?=\w*(?i:attn|attention|flash|xformers|sdpa|mla|rocm|pallas|ipex|triton|torch|flex))"
+"""A word that is a backend's name and not that of a tool; what follows is read from its first letter."""
 _BACKENDS = tuple(
     re.compile(regex)
     for regex in (
         r"Using AttentionBackendEnum\.(\w+) backend",
-        r"Using (\w+) attention backend",
+        rf"Using ({_FAMILY}\w+) attention backend",
         r"Using ([A-Za-z][\w ]{0,40}?) backend on V1 engine",
-        r"Using ((?=[A-Z0-9_]*(?:ATTN|ATTENTION|FLASH|XFORMERS|SDPA|MLA|ROCM|PALLAS|IPEX|TRITON|TORCH))[A-Z][A-Z0-9_]+)"
-        r" backend\b(?! for)",
+        rf"Using ({_FAMILY}[A-Z][A-Z0-9_]+) backend\b(?! for)",
         r"Using (Flash Attention|FlashAttention|FlashInfer|XFormers|FlashMLA|Triton MLA|Torch SDPA|ROCmFlashAttention)"
         r" backend",
     )
