@@ -456,3 +456,26 @@ def test_an_e5m2_cache_of_an_fp8_checkpoint_raises_in_the_layer(release, weights
     assert (answer["verdict"], answer["layer"]) == ("trap", "constructor")
     assert answer["stages"]["prefill"]["evidence"]["line"] == line
     assert check({**question, "weights": "bf16"})["verdict"] == "expected"
+
+
+@pytest.mark.parametrize(
+    ("release", "gpu", "layout", "dtype", "backend", "said"),
+    [
+        ("0.5.13", "sm89", "gqa:32/8x128", "fp8_e4m3", "fa3", ("trap", "kernel")),
+        ("0.5.13", "sm90", "gqa:32/8x128", "fp8_e4m3", "fa3", ("expected", None)),
+        ("0.5.13", "sm89", "gqa:32/8x128", "auto", "fa3", ("expected", None)),
+        ("0.5.21", "sm120", "gqa:32/8x128", "mxfp8", None, ("trap", "silent")),
+        ("0.5.21", "sm100", "mla:128/1x576/512", "mxfp8", None, ("trap", "silent")),
+    ],
+)
+def test_what_sglang_accepts_and_its_kernels_do_not_read(release, gpu, layout, dtype, backend, said):
+    question = {"framework": "sglang", "gpu": gpu, "head_layout": layout, "weights": "bf16", "release": release}
+    answer = check({**question, "kv_cache_dtype": dtype, "backend": backend})
+    assert (answer["verdict"], answer["layer"]) == said
+
+
+def test_turboquant_met_hybrids_in_0_21():
+    question = {"gpu": "sm90", "model": "Qwen/Qwen3-Next-80B-A3B-Instruct", "weights": "bf16"}
+    asked = {**question, "kv_cache_dtype": "turboquant_k8v4"}
+    said = [check({**asked, "release": release})["verdict"] for release in ("0.20.0", "0.20.2", "0.21.0")]
+    assert said == ["refused", "refused", "expected"]
