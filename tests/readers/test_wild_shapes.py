@@ -639,3 +639,23 @@ def test_a_run_over_several_models_is_filed_under_none_of_them(read):
     reading = read(report)
     assert reading.runs[0].get("model") is None
     assert "model" in asked(reading)
+
+
+def test_first_genai_perf_releases_wrote_the_gaps_as_inter_token_latency(read):
+    nanoseconds = {"unit": "ns", "avg": "4000000.0", "p50": "3900000.0"}
+    reading = read(
+        {
+            "request_latency": {"unit": "ns", "avg": "80000000.0"},
+            "time_to_first_token": {"unit": "ns", "avg": "20000000.0"},
+            "inter_token_latency": nanoseconds,
+            "num_output_token": {"unit": "tokens", "avg": "17.5"},
+            "num_input_token": {"unit": "tokens", "avg": "550.0"},
+            "input_config": {"model": "m", "service_kind": "triton", "streaming": True, "num_prompts": 100},
+        }
+    )
+    run = reading.runs[0]
+    assert values(run, "itl_mean_ms", "itl_p50_ms", "tpot_mean_ms") == (4.0, 3.9, None)
+    assert values(run, "isl_mean", "osl_mean", "num_prompts") == (550, 17.5, None)
+    times = "Time To First Token (ms),20.0\nInter Token Latency (ms),4.0\nRequest Latency (ms),80.0\n"
+    run = read(f"Metric,avg\n{times}Num Output Token,17.5\n", "profile_export_genai_perf.csv").runs[0]
+    assert values(run, "itl_mean_ms", "tpot_mean_ms", "osl_mean") == (4.0, None, 17.5)

@@ -1,7 +1,8 @@
 """aiperf and genai-perf: the same metrics as JSON (a unit beside every number) and as CSV (the unit in the label).
 
-`inter_token_latency` is a mean per request, vLLM's TPOT; `inter_chunk_latency` is the gap between chunks. Without
-streaming the first token arrives with the last, so its time is none.
+`inter_token_latency` is a mean per request, vLLM's TPOT; `inter_chunk_latency` is the gap between chunks. The first
+genai-perf releases wrote the gaps as `inter_token_latency`; their token counts have other names. Without streaming the
+first token arrives with the last, so its time is none.
 """
 
 import re
@@ -20,6 +21,8 @@ _LATENCIES = {
     "itl": "inter_chunk_latency",
     "e2e": "request_latency",
 }
+_FIRST_RELEASES = "num_output_token"
+_FIRST_LATENCIES = {"ttft": "time_to_first_token", "itl": "inter_token_latency", "e2e": "request_latency"}
 _SCALARS = {
     "requests_completed": ("request_count",),
     "requests_failed": ("error_request_count",),
@@ -28,8 +31,8 @@ _SCALARS = {
     "output_tok_s": ("output_token_throughput",),
     "total_tok_s": ("total_token_throughput",),
     "output_tok_s_per_user": ("output_token_throughput_per_user", "output_token_throughput_per_request"),
-    "isl_mean": ("input_sequence_length",),
-    "osl_mean": ("output_sequence_length",),
+    "isl_mean": ("input_sequence_length", "num_input_token"),
+    "osl_mean": ("output_sequence_length", _FIRST_RELEASES),
     "input_tokens_total": ("total_isl", "total_input_sequence_length"),
     "output_tokens_total": ("total_osl", "total_output_sequence_length"),
 }
@@ -61,7 +64,7 @@ def _block(record: Record, names: Iterable[str]) -> Record:
 def _metrics(record: Record, streaming: bool | None) -> dict[str, Any]:
     values: dict[str, Any] = {name: _block(record, keys).get("avg") for name, keys in _SCALARS.items()}
     values["duration_s"] = _milliseconds(_block(record, ("benchmark_duration",)), "avg", 1e-3)
-    for latency, key in _LATENCIES.items():
+    for latency, key in (_FIRST_LATENCIES if _FIRST_RELEASES in record else _LATENCIES).items():
         if latency == "e2e" or _streamed(record, streaming):
             values |= _latency(latency, _block(record, (key,)))
     return values
