@@ -95,7 +95,12 @@ def with_drafter(words: Mapping[str, Any], own: Mapping[str, Any], notes: list[s
 
 
 def with_bare_drafts(asked: MemoryQuestion, words: Mapping[str, Any]) -> CacheRequest:
-    """The request with the tokens of a drafter whose layers are unknown: states grow with them all the same."""
+    """The request with the tokens of a drafter whose layers are unknown: states grow with them all the same.
+
+    SGLang's drafter has a pool of its own, which is not the one that is compared.
+    """
+    if asked.request.framework == "sglang":
+        return replace(asked.request, draft=None)
     if asked.request.draft is not None or "draft_tokens" not in words:
         return asked.request
     return replace(asked.request, draft=Draft(NO_CACHE_METHODS[0], words["draft_tokens"]))

@@ -169,6 +169,8 @@ def test_data_parallel_attention_keeps_every_head_on_its_rank(tmp_path):
     assert (answer["server"]["attention_tp"], answer["server"]["draft_kv_allocated_gib"]) == (1, 0.3)
     assert rows_of(answer)["kv_tokens"]["consistent"] and rows_of(answer)["block_size"]["consistent"]
     assert "weights_gib" not in rows_of(answer)
+    named = memory({"log": str(path), "draft_model": "Qwen/Qwen3-0.6B"})
+    assert rows_of(named)["kv_tokens"] == rows_of(answer)["kv_tokens"]
 
 
 def test_a_pool_of_a_platform_nobody_read_says_so(tmp_path):
