@@ -1,4 +1,4 @@
-"""Everything that DESIGN section 11 sets a target for, as one JSON object.
+"""Everything that has a speed target, as one JSON object.
 
     python tests/bench/all.py [--only PART ...] [--runs N] [--repetitions N]
 
@@ -41,6 +41,8 @@ def parts(runs: int, repetitions: int) -> dict[str, Callable[[], Rows]]:
         "matrix": lambda: part("matrix.py", *repeated),
         "store": lambda: part("store/bench_store.py", runs),
         "pages": lambda: part("pages.py", "--runs", runs, *repeated),
+        "grid": lambda: part("grid.py", *repeated),
+        "clients": lambda: part("clients.py"),
         "codec": lambda: part("codec.py", *repeated, python=codec),
     }
 
