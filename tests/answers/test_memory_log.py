@@ -184,6 +184,21 @@ def test_a_pool_of_a_platform_nobody_read_says_so(tmp_path):
     assert rows_of(memory({"log": str(path)}))["kv_tokens"]["cause"] is None
 
 
+def test_a_cpu_log_has_the_pool_of_its_environment_variable(tmp_path):
+    path = tmp_path / "server.log"
+    # Qwen2.5-0.5B: 24 x 2 x 64 x 2 x 2 B = 12,288 B per token; 4 GiB are 21,845 blocks of 16
+    path.write_text(
+        "(EngineCore_DP0 pid=8) INFO 10-23 18:38:40 [core.py:77] Initializing a V1 LLM engine (v0.11.0) with config: "
+        "model='Qwen/Qwen2.5-0.5B-Instruct', max_seq_len=32768, kv_cache_dtype=auto, device_config=cpu\n"
+        "(EngineCore_DP0 pid=8) INFO 10-23 18:38:47 [kv_cache_utils.py:1087] GPU KV cache size: 349,520 tokens\n"
+        "(EngineCore_DP0 pid=8) WARNING 10-23 18:38:52 [cpu.py:117] Environment variable VLLM_CPU_KVCACHE_SPACE (GiB) "
+        "for CPU backend is not set, using 4 by default.\n"
+    )
+    answer = memory({"log": str(path)})
+    assert rows_of(answer)["kv_tokens"]["predicted"] == [349_520, 349_520]
+    assert answer["server"]["platform"] == "cpu"
+
+
 def test_an_ascend_log_has_blocks_of_128(tmp_path):
     path = tmp_path / "server.log"
     # Qwen3-8B: 36 x 8 x 128 x 2 x 2 B = 147,456 B per token, 18,874,368 per block of 128: 566 of them in 10,701,063,270

@@ -230,6 +230,7 @@ _WORKING = frozenset(
         "block_size_backend",
         "attention_backends",
         "compiled_tokens",
+        "cpu_pool_gib",
         "total_bytes",
         "pool_gib",
     }
@@ -331,7 +332,13 @@ def _base_name(model: str | None) -> str | None:
 
 
 def _platform(said: dict[str, Any], log: _Context) -> dict[str, Any]:
-    """The device family, and the Ascend plug-in's bytes in the unit of everybody else."""
+    """The device family, and the memory that the Ascend plug-in and the CPU backend print in words of their own."""
+    if "cpu_pool_gib" in said and "available_kv_gib" not in said:
+        return {
+            "platform": said.get("platform") or "cpu",
+            "available_kv_gib": float(said["cpu_pool_gib"]),
+            "kv_pool_bytes": int(said["cpu_pool_gib"] * GIB),
+        }
     if "available_min_bytes" in said:
         gib = round(said["available_min_bytes"] / GIB, 2)
         return {"platform": "ascend", "available_kv_gib": said.get("available_kv_gib", gib)}

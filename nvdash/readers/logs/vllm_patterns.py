@@ -12,6 +12,7 @@ SIZES = patterns(
     ("available KV cache memory (", r"available KV cache memory \((?P<available_kv_gib>-?[\d.]+) GiB\)"),
     ("reserved for KV Cache is", r"reserved for KV Cache is (?P<available_kv_gib>-?[\d.]+) ?GiB"),
     ("available_kv_cache_memory", r"available_kv_cache_memory[\s=:]+(?P<available_kv_gib>-?[\d.]+) ?GiB"),
+    ("VLLM_CPU_KVCACHE_SPACE", r"VLLM_CPU_KVCACHE_SPACE \(GiB\).{0,40}using (?P<cpu_pool_gib>[\d.]+) by default"),
     ("kv cache memory in use", r"Current kv cache memory in use is (?P<kv_pool_bytes>\d+) bytes"),
     ("Available memory:", r"Available memory: (?P<available_min_bytes>-?\d+), total memory: (?P<total_bytes>\d+)"),
     ("GPU blocks:", r"# GPU blocks: (?P<num_blocks>[\d,]*\d)(?:, # CPU blocks: (?P<cpu_blocks>[\d,]*\d))?"),
