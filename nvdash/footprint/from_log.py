@@ -148,7 +148,8 @@ def hypotheses(layout: Layout, request: CacheRequest, printed: Printed) -> list[
     """What may have been left out, the likeliest first."""
     found = [*_of_a_build(request), *_without_scales(request)]
     if printed.block_size is not None and request.block_size is None:
-        words = f"block size {printed.block_size}: fixed by a flag or the backend"
+        reason = "its states are not those of this config" if layout.has_state else "fixed by a flag or the backend"
+        words = f"block size {printed.block_size}: {reason}"
         found.append(Hypothesis("block", words, {"block_size": printed.block_size}))
     if request.kv_cache_dtype == "auto":
         found.append(Hypothesis("dtype", "silent fp8: only one byte per value fits", {"kv_cache_dtype": "fp8"}))

@@ -122,6 +122,13 @@ def test_a_development_build_may_have_the_rules_of_the_next_release():
     assert {row.cause for row in rows if row.cause} == {"the development build has the rules of 0.20.0"}
 
 
+def test_a_printed_block_of_a_hybrid_tells_of_its_states():
+    model = layers("nvidia/NVIDIA-Nemotron-3-Nano-4B")
+    request = CacheRequest(release="0.19.0", kv_cache_dtype="fp8", max_model_len=49_152)
+    rows, _ = compare(model, request, Printed(103.39, kv_tokens=1_934_432, max_concurrency=216.94, block_size=1952))
+    assert {row.cause for row in rows if row.cause} == {"block size 1952: its states are not those of this config"}
+
+
 def test_blocks_of_two_sizes_are_a_cause():
     # 25 windowed layers of 8 x 256 and 5 global ones of 2 x 512: their pages are one size, their blocks 16 and 32
     found = replay(layers("google/gemma-4-26B-A4B"), CacheRequest(release="0.20.0", max_model_len=8192))
