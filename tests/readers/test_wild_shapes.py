@@ -659,3 +659,34 @@ def test_first_genai_perf_releases_wrote_the_gaps_as_inter_token_latency(read):
     times = "Time To First Token (ms),20.0\nInter Token Latency (ms),4.0\nRequest Latency (ms),80.0\n"
     run = read(f"Metric,avg\n{times}Num Output Token,17.5\n", "profile_export_genai_perf.csv").runs[0]
     assert values(run, "itl_mean_ms", "tpot_mean_ms", "osl_mean") == (4.0, None, 17.5)
+
+
+def unstreamed(tokens):
+    return {
+        "model_id": "acme/M-8B",
+        "duration": 10.0,
+        "completed": 10,
+        "total_input_tokens": 1000,
+        "total_output_tokens": tokens,
+        "request_throughput": 1.0,
+        "output_throughput": tokens / 10,
+        "total_token_throughput": 100 + tokens / 10,
+        "mean_ttft_ms": 2000.0,
+        "median_ttft_ms": 1900.0,
+        "mean_tpot_ms": 0.2,
+        "mean_itl_ms": 0.0,
+        "mean_e2el_ms": 2000.0,
+    }
+
+
+def test_answers_without_a_gap_were_not_streamed(read):
+    reading = read(unstreamed(tokens=500))
+    assert values(reading.runs[0], "ttft_mean_ms", "ttft_p50_ms", "tpot_mean_ms") == (None, None, None)
+    assert values(reading.runs[0], "e2e_mean_ms", "output_tok_s") == (2000.0, 50.0)
+    assert "not_streaming" in {remark.code for remark in reading.warnings}
+
+
+def test_answers_of_one_token_have_a_first_token_and_no_gap(read):
+    reading = read(unstreamed(tokens=10))
+    assert values(reading.runs[0], "ttft_mean_ms", "ttft_p50_ms", "itl_mean_ms") == (2000.0, 1900.0, None)
+    assert "not_streaming" not in {remark.code for remark in reading.warnings}

@@ -47,16 +47,29 @@ def items(value: Any) -> list[Record]:
 
 
 def measured_run(where: str, number: int, values: dict[str, Any]) -> tuple[Run, list[Remark]]:
-    """A run without zeros that stand for "not measured", and the remarks about them."""
+    """A run without numbers that stand for "not measured", and the remarks about them."""
     kept, zeros = only_measured(values, values.get("requests_completed"))
+    whole = _in_one_piece(values)
+    if whole:
+        kept = {name: value for name, value in kept.items() if not name.startswith(("ttft_", "tpot_"))}
     run = make_run(where, **kept)
     if to_number(values.get("requests_completed")) == 0:
         sent = run.get("num_prompts") or run.get("requests_failed")
         text = f"0 of {sent} requests finished" if sent else "no request finished"
         return run, [Remark("all_failed", f"{text}: speeds are not stored", number)]
+    remarks = []
     if zeros:
-        return run, [Remark("zero", f"zero is not a measurement, taken as unknown: {', '.join(zeros)}", number)]
-    return run, []
+        remarks.append(Remark("zero", f"zero is not a measurement, taken as unknown: {', '.join(zeros)}", number))
+    if whole:
+        text = "no gap between tokens: answers came whole; times to the first and per token are not kept"
+        remarks.append(Remark("not_streaming", text, number))
+    return run, remarks
+
+
+def _in_one_piece(values: Record) -> bool:
+    """Whether answers of more than one token had no gap in them: they were not streamed."""
+    length = to_number(values.get("osl_mean"))
+    return to_number(values.get("itl_mean_ms")) == 0 and length is not None and length > 1
 
 
 def measured_runs(where: str, rows: Iterable[dict[str, Any]]) -> tuple[tuple[Run, ...], tuple[Remark, ...]]:
