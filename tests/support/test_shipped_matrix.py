@@ -479,3 +479,20 @@ def test_turboquant_met_hybrids_in_0_21():
     asked = {**question, "kv_cache_dtype": "turboquant_k8v4"}
     said = [check({**asked, "release": release})["verdict"] for release in ("0.20.0", "0.20.2", "0.21.0")]
     assert said == ["refused", "refused", "expected"]
+
+
+@pytest.mark.parametrize(
+    ("release", "gpu", "question", "said"),
+    [
+        ("0.13.0", "sm75", {"model": "deepseek-ai/DeepSeek-V2-Lite"}, ("unknown", None)),
+        ("0.24.0", "sm75", {"model": "deepseek-ai/DeepSeek-V2-Lite"}, ("trap", "forward")),
+        ("0.24.0", "sm80", {"model": "deepseek-ai/DeepSeek-V2-Lite"}, ("expected", None)),
+        ("0.19.0", "sm80", {"head_layout": "gqa:32/8x80", "kv_cache_dtype": "fp8"}, ("unknown", None)),
+        ("0.14.0", "sm86", {"head_layout": "gqa:64/8x64,sinks", "kv_cache_dtype": "fp8_e4m3"}, ("unknown", None)),
+        ("0.22.0", "sm80", {"head_layout": "gqa:32/8x128", "kv_cache_dtype": "fp8_per_token_head"}, ("unknown", None)),
+        ("0.22.0", "sm89", {"head_layout": "gqa:32/8x128", "kv_cache_dtype": "fp8_per_token_head"}, ("expected", None)),
+    ],
+)
+def test_kernels_behind_the_selector_that_old_gpus_lack(release, gpu, question, said):
+    answer = check({"gpu": gpu, "weights": "bf16", "release": release, **question})
+    assert (answer["verdict"], answer["layer"]) == said
