@@ -44,9 +44,9 @@ def run(chosen: Selection) -> None:
     progress()
     for row in blocked[:2]:
         components.command(row["command"], f"{row['title']}: run it where a GPU is, then submit the file it writes")
-    components.table(
-        [case_row(row) for row in rows], "Cases, what each answers, what is expected, and its last verdict"
-    )
+    components.table([case_row(row) for row in rows], "Cases, what is expected of each, and its last verdict")
+    answers = {row["engine"]: row["answers"] for row in rows}
+    st.caption(" ".join(f"Cases of {cached.framework_name(engine)} show {text}." for engine, text in answers.items()))
     elsewhere(chosen, rows)
 
 
@@ -94,7 +94,6 @@ def case_row(row: Answer) -> Answer:
     expect = VERDICTS.get(row["expect"])
     return {
         "Case": row["title"],
-        "Answers": row["answers"],
         "Expect": str(expect) if expect else row["expect"],
         "Last verdict": str(last),
         "Here": "runs here" if row["why_not"] is None else components.plain(row["why_not"]),
