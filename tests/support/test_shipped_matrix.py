@@ -496,3 +496,21 @@ def test_turboquant_met_hybrids_in_0_21():
 def test_kernels_behind_the_selector_that_old_gpus_lack(release, gpu, question, said):
     answer = check({"gpu": gpu, "weights": "bf16", "release": release, **question})
     assert (answer["verdict"], answer["layer"]) == said
+
+
+@pytest.mark.parametrize(
+    ("release", "gpu", "layout", "backend", "said"),
+    [
+        ("0.13.0", "sm90", "gqa:32/8x128", "TRITON_ATTN", ("trap", "forward")),
+        ("0.33.0", "sm120", "gqa:32/8x80", None, ("trap", "forward")),
+        ("0.19.0", "sm100", "gqa:32/8x128", None, ("trap", "forward")),
+        ("0.12.0", "sm103", "gqa:32/8x128", None, ("expected", None)),
+        ("0.33.0", "sm89", "gqa:32/8x128", None, ("expected", None)),
+        ("0.27.0", "sm90", "gqa:32/8x128", None, ("expected", None)),
+        ("0.28.0", "sm90", "gqa:32/8x128", None, ("trap", "kernel")),
+    ],
+)
+def test_an_e5m2_cache_meets_queries_and_kernels_of_e4m3(release, gpu, layout, backend, said):
+    question = {"gpu": gpu, "head_layout": layout, "weights": "bf16", "release": release}
+    answer = check({**question, "kv_cache_dtype": "fp8_e5m2", "backend": backend})
+    assert (answer["verdict"], answer["layer"]) == said
