@@ -23,6 +23,7 @@ def configuration() -> None:
     """Draw the selectors that every page shares, and hand their values to it."""
     with st.sidebar:
         selection.remember_digest()
+        selection.remember_names()
         selection.remember(selection.selectors())
 
 

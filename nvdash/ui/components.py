@@ -27,7 +27,7 @@ def notices() -> None:
     """What an incoming link asked for and did not get, until the reader closes it."""
     found = selection.notices()
     for text in found:
-        st.warning(text, icon=":material/link_off:")
+        st.warning(plain(text), icon=":material/link_off:")
     if found:
         st.button("Close the notice", on_click=selection.dismiss, type="tertiary")
 

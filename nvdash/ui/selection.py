@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from nvdash.errors import did_you_mean
 from nvdash.ui import cached
 
 MODEL, GPU, COUNT, TP = "model", "gpu", "count", "tp"
@@ -33,6 +34,8 @@ CONTEXTS = [1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072, 262_144
 COUNTS = [1, 2, 4, 8, 16]
 DIGEST = "matrix"
 NOTICES = "_notices"
+OF_PAGES = ("cell", "matrix_", "memory_", "tradeoffs_", "published_", "smoke_", "compare_", "embed")
+"""How the parameters begin that pages read for themselves; `embed` is Streamlit's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,16 @@ def notices() -> list[str]:
 def dismiss() -> None:
     """Forget the notices."""
     st.session_state.pop(NOTICES, None)
+
+
+def remember_names() -> None:
+    """Note once each what the link names and no page reads; a misspelt selector must not pass in silence."""
+    seen: set[str] = st.session_state.setdefault("_unread", set())
+    for name in set(st.query_params) - {*SELECTORS, DIGEST} - seen:
+        if not name.startswith(OF_PAGES):
+            seen.add(name)
+            hint = did_you_mean(name, SELECTORS)
+            notice(f"The link says {name[:40]}={st.query_params[name][:60]}, which no page reads. {hint}".strip())
 
 
 def remember_digest() -> None:

@@ -61,7 +61,7 @@ def test_a_link_opens_the_cell_it_names(app):
 
 def test_a_link_to_a_cell_that_is_not_there_gives_a_notice(app):
     visit(app, "Support matrix", cell="sm999~nvfp4")
-    assert any("sm999~nvfp4" in line.value for line in app.warning)
+    assert any("sm999~nvfp4" in line.value.replace("\\", "") for line in app.warning)
 
 
 def test_axes_that_would_be_equal_swap_instead_of_erring(app):

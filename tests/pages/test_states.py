@@ -106,7 +106,21 @@ def test_a_model_of_an_overlay_can_be_chosen(app, tmp_path, monkeypatch):
 def test_a_link_with_an_unknown_value_gets_a_notice_on_the_page_it_opens(app, key, value, words):
     visit(app, "Memory", **{key: value})
     assert not app.exception
-    assert any(line.value.startswith(words) for line in app.warning), [line.value for line in app.warning]
+    said = [line.value.replace("\\", "") for line in app.warning]
+    assert any(line.startswith(words) for line in said), said
+
+
+def test_what_a_link_says_is_never_read_as_markdown(app):
+    visit(app, "Overview", model="[win](https://example.org)")
+    assert any(r"\[win\]\(https\://example.org\)" in line.value for line in app.warning)
+
+
+def test_a_link_with_an_unknown_name_gets_a_notice(app):
+    visit(app, "Overview", requests="4", weigths="fp8")
+    said = "\n".join(line.value for line in app.warning)
+    assert "weigths=fp8, which no page reads" in said
+    assert "weights" in said
+    assert "requests" not in said
 
 
 def test_the_notice_of_a_link_can_be_closed(app):
