@@ -491,6 +491,9 @@ def test_turboquant_met_hybrids_in_0_21():
         ("0.14.0", "sm86", {"head_layout": "gqa:64/8x64,sinks", "kv_cache_dtype": "fp8_e4m3"}, ("unknown", None)),
         ("0.22.0", "sm80", {"head_layout": "gqa:32/8x128", "kv_cache_dtype": "fp8_per_token_head"}, ("unknown", None)),
         ("0.22.0", "sm89", {"head_layout": "gqa:32/8x128", "kv_cache_dtype": "fp8_per_token_head"}, ("expected", None)),
+        ("0.18.0", "sm80", {"head_layout": "mla:16/1x576/512", "kv_cache_dtype": "fp8"}, ("unknown", None)),
+        ("0.18.0", "sm89", {"head_layout": "mla:16/1x576/512", "kv_cache_dtype": "fp8"}, ("expected", None)),
+        ("0.26.0", "sm80", {"head_layout": "mla:16/1x576/512", "kv_cache_dtype": "fp8"}, ("trap", "constructor")),
     ],
 )
 def test_kernels_behind_the_selector_that_old_gpus_lack(release, gpu, question, said):
