@@ -465,6 +465,10 @@ def test_an_e5m2_cache_of_an_fp8_checkpoint_raises_in_the_layer(release, weights
         ("0.5.13", "sm90", "gqa:32/8x128", "fp8_e4m3", "fa3", ("expected", None)),
         ("0.5.13", "sm89", "gqa:32/8x128", "auto", "fa3", ("expected", None)),
         ("0.5.21", "sm120", "gqa:32/8x128", "mxfp8", None, ("trap", "silent")),
+        ("0.5.7", "sm100", "gqa:32/8x128", "fp8_e5m2", None, ("trap", "kernel")),
+        ("0.5.14", "sm100", "gqa:64/4x192/128", "auto", None, ("trap", "forward")),
+        ("0.5.17", "sm100", "gqa:64/4x192/128", "auto", None, ("expected", None)),
+        ("0.5.17", "sm120", "gqa:64/4x192/128", "auto", None, ("unknown", None)),
         ("0.5.21", "sm100", "mla:128/1x576/512", "mxfp8", None, ("trap", "silent")),
     ],
 )
