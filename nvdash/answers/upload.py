@@ -15,7 +15,7 @@ from nvdash.readers.samples import FORMAT as SAMPLES
 from nvdash.readers.samples import read_samples, task_of
 from nvdash.readers.smoke_report import SmokeReport
 from nvdash.readers.smoke_report import read as read_smoke
-from nvdash.store import lifecycle
+from nvdash.store import lifecycle, runs
 from nvdash.store.adding import FileMark, NewRun
 from nvdash.store.columns import BY_NAME, KNOWN
 from nvdash.store.identity import run_id
@@ -110,13 +110,20 @@ def _new_runs(bundle: Bundle, cache: Mapping[str, Any], remarks: Sequence[str]) 
             continue
         mark = _mark(reading)
         of_file = [warning.text for warning in reading.warnings if warning.run is None]
-        for raw in reading.runs:
+        ids = _ids(mark, [run_id(plain_json(raw.values)) for raw in reading.runs])
+        for identity in ids:
             number, run = next(filled)
             values = plain_json({**run.values, "format": reading.format})
             texts = [*remarks, *of_file, *by_run.get(number, ()), *of_bundle]
-            yield _new_run(run_id(plain_json(raw.values)), {**values, **cache}, mark, bundle, texts)
+            yield _new_run(identity, {**values, **cache}, mark, bundle, texts)
         if not reading.runs:
             yield from _side_run(reading, bundle, cache, mark, remarks)
+
+
+def _ids(mark: FileMark, computed: list[str]) -> list[str]:
+    """The ids of a file's runs; a file stored before keeps them, also when its reader has learnt more since."""
+    before = runs.of_file(mark.sha256)
+    return before if len(before) == len(computed) else computed
 
 
 def _by_run(warnings: Iterable[Remark]) -> dict[int, list[str]]:
@@ -157,7 +164,7 @@ def _side_run(
     values.pop("max_concurrency", None)  # the engine's own figure; in a run the word means the client's limit
     values |= {"kind": kind, "format": reading.format, **(cache if kind == "server" else {})}
     texts = [*(remarks if kind == "server" else ()), *(w.text for w in reading.warnings), *_contradictions(bundle)]
-    identity = run_id({"kind": kind, **own}, quality, kernels)
+    [identity] = _ids(mark, [run_id({"kind": kind, **own}, quality, kernels)])
     run = _new_run(identity, values, mark, bundle, texts)
     samples = _samples(bundle, [row.task for row in reading.quality])
     yield replace(run, quality=quality, kernels=kernels, samples=samples)

@@ -44,6 +44,13 @@ def find(
         return _page(connection, condition(filters or {}, withdrawn=withdrawn), limit, offset)
 
 
+def of_file(sha256: str, path: Path | None = None) -> list[str]:
+    """The ids of the runs that were stored from the file with this digest, in its order."""
+    with reading(path) as connection:
+        query = "SELECT run_id FROM submissions WHERE sha256 = ? ORDER BY rowid"
+        return [row[0] for row in connection.execute(query, [sha256]).fetchall()]
+
+
 def page(
     filters: Mapping[str, Any], *, withdrawn: bool = False, limit: int | None = PAGE, offset: int = 0
 ) -> tuple[list[dict[str, Any]], int]:

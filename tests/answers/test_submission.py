@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nvdash.answers import submission
+from nvdash.answers import submission, upload
 from nvdash.errors import UsageError
-from nvdash.store import runs
+from nvdash.store import identity, runs
 
 FILES = Path(__file__).parents[1] / "readers" / "files"
 BENCH, CONSOLE = FILES / "bench_serve_bf16.json", FILES / "own-vllm-console.txt"
@@ -64,3 +64,12 @@ def test_each_run_of_a_sweep_carries_its_own_remarks_only(tmp_path):
     counts = [[text for text in texts if "the counts give" in text] for texts in stated]
     assert [len(texts) for texts in counts] == [0, 1, 1]
     assert counts[1] != counts[2]
+
+
+def test_a_file_stored_before_its_reader_learnt_more_is_no_second_run(tmp_path, monkeypatch):
+    path = sweep(tmp_path, 3)
+    first = submission.submit([path])["run_ids"]
+    monkeypatch.setattr(upload, "run_id", lambda values, *rows: identity.run_id({**values, "newly_read": 1}, *rows))
+    again = submission.submit([path])
+    assert (again["run_ids"], again["added"]) == (first, [])
+    assert runs.count() == 3
