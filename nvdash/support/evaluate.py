@@ -73,8 +73,8 @@ def _attention(
     """The chosen backends and the three attention stages."""
     if word is None:
         return None, _all_stages(StageVerdict("unknown", reason=cache.reason))
-    general = _general_refusal(question.view, values, word)
-    values = {**values, CACHE_AXIS: word}
+    asked_word, values = values[CACHE_AXIS], {**values, CACHE_AXIS: word}
+    general = _general_refusal(question.view, values, asked_word)
     if general is not None:
         return None, _all_stages(general)
     pair = _choose(question, values)
@@ -92,9 +92,17 @@ def _attention(
     return pair, stages
 
 
-def _general_refusal(known: View, values: Values, word: str) -> StageVerdict | None:
-    """A refusal that holds whatever the backend; a word the release does not know is one that was asked for."""
-    fits = [*matches(known.flag_words, values), *known.matches(None, {**values, CACHE_AXIS: word})]
+def _general_refusal(known: View, values: Values, asked_word: str) -> StageVerdict | None:
+    """A refusal that holds whatever the backend, remembered by the values that such refusals limit."""
+    key = (asked_word, *map(values.get, known.general_axes))
+    if key not in known.general:
+        known.general[key] = _judged_refusal(known, values, asked_word)
+    return known.general[key]
+
+
+def _judged_refusal(known: View, values: Values, asked_word: str) -> StageVerdict | None:
+    """A word that the release does not know is one that was asked for; the others are about what it becomes."""
+    fits = [*matches(known.flag_words, {**values, CACHE_AXIS: asked_word}), *known.matches(None, values)]
     refused = [fit for fit in fits if not fit.open and fit.statement.verdict == "refused"]
     return stage_of(outcome(refused, refused[0].statement.stage[0]), [], [], None) if refused else None
 

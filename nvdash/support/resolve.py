@@ -4,12 +4,10 @@ A GPU may lack the model's type, `auto` follows the checkpoint, and the code of 
 dtype. Each rule is applied once, to what the one before it left.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from nvdash.readers.statements import Statement
 from nvdash.support.axes import WIDE, Values
-from nvdash.support.matching import matches
 from nvdash.support.values import Resolved
 from nvdash.support.view import View
 
@@ -24,7 +22,7 @@ WEIGHT_NAMES = {"float16": "fp16", "bfloat16": "bf16"}
 
 def resolve_model_dtype(view: View, values: Values) -> tuple[Values, Statement | None]:
     """The values with the type that the release runs the model in, and the statement that replaced it."""
-    statement = _certain(view.dtype_rules, values)
+    statement = view.dtype_rules.of(values)
     if statement is None:
         return values, None
     named = str(statement.becomes)
@@ -45,7 +43,7 @@ def resolve_cache(view: View, values: Values, replaced: Statement | None = None)
     requested = values[CACHE_AXIS]
     applied: list[Statement] = []
     before, word = None, requested
-    while word != before and (statement := _certain(view.cache_rules, {**values, CACHE_AXIS: word})):
+    while word != before and (statement := view.cache_rules.of({**values, CACHE_AXIS: word})):
         before, word = word, AUTO if statement.becomes == MODEL_DTYPE else str(statement.becomes)
         if statement in applied:
             break
@@ -59,14 +57,8 @@ def resolve_cache(view: View, values: Values, replaced: Statement | None = None)
 
 def stored_by(view: View, values: Values, cache: Resolved, word: str, backend: str) -> Resolved:
     """The dtype after the backend is chosen: some store another record than the flag's word says."""
-    statement = _certain(view.stored_rules, {**values, CACHE_AXIS: word, "backend": backend})
+    statement = view.stored_rules.of({**values, CACHE_AXIS: word, "backend": backend})
     return cache if statement is None else _told(replace(cache, resolved=statement.becomes), [statement])
-
-
-def _certain(rules: Sequence[Statement], values: Values) -> Statement | None:
-    """The rule that applies, the most specific one first; one that only may apply says nothing."""
-    fits = sorted(matches(rules, values), key=lambda fit: -len(fit.statement.when))
-    return next((fit.statement for fit in fits if not fit.open), None)
 
 
 def _told(cache: Resolved, speakers: list[Statement]) -> Resolved:

@@ -17,6 +17,23 @@ BACKEND = "backend"
 CACHE_AXIS = "kv_cache_dtype"
 
 
+class Replacements:
+    """Rules that replace a value; what they say is remembered by the values of the axes that they limit."""
+
+    def __init__(self, rules: Iterable[Statement]) -> None:
+        self._rules = tuple(sorted(rules, key=lambda rule: -len(rule.when)))
+        self._axes = tuple({axis: None for rule in self._rules for axis in rule.limits})
+        self._said: dict[tuple[object, ...], Statement | None] = {}
+
+    def of(self, values: Values) -> Statement | None:
+        """The most specific rule that applies; one that only may apply says nothing."""
+        key = tuple(map(values.get, self._axes))
+        if key not in self._said:
+            certain = (fit.statement for fit in matches(self._rules, values) if not fit.open)
+            self._said[key] = next(certain, None)
+        return self._said[key]
+
+
 class View:
     """Verdicts by backend, and the statements that choose, resolve, tag and weigh."""
 
@@ -40,12 +57,17 @@ class View:
         """The weights stages that were judged so far."""
         self.judged: dict[tuple[object, ...], tuple[StageVerdict, str | bool]] = {}
         """What sets of statements say of a backend's stages, as far as it was asked."""
-        self.dtype_rules = tuple(item for item in self.resolve if item.axis == "model_dtype")
+        self.dtype_rules = Replacements(item for item in self.resolve if item.axis == "model_dtype")
         """What becomes of the model's own type."""
         cache_rules = [item for item in self.resolve if item.axis == "kv_cache_dtype"]
-        self.cache_rules = tuple(item for item in cache_rules if BACKEND not in item.limits)
-        self.stored_rules = tuple(item for item in cache_rules if BACKEND in item.limits)
+        self.cache_rules = Replacements(item for item in cache_rules if BACKEND not in item.limits)
+        self.stored_rules = Replacements(item for item in cache_rules if BACKEND in item.limits)
         """What a chosen backend stores instead of the resolved dtype."""
+        general = [*self.flag_words, *(item for item in self._support if BACKEND not in item.limits)]
+        self.general_axes = tuple({axis: None for item in general for axis in item.limits})
+        """The axes that a refusal whatever the backend depends on."""
+        self.general: dict[tuple[object, ...], StageVerdict | None] = {}
+        """The refusals whatever the backend that were judged so far."""
         self._by_backend: dict[str | None, tuple[Statement, ...]] = {}
         self._tags_of: dict[str, tuple[Statement, ...]] = {}
 
