@@ -116,10 +116,15 @@ def _reasons(fits: Iterable[Match]) -> int:
     return len({statement.reason for statement in said if statement.layer in SELECTOR_LAYERS})
 
 
+def _is_behind(item: Outcome) -> bool:
+    """Whether what is undecided lies behind the selector, which accepts."""
+    return item.statement is not None and item.statement.layer not in SELECTOR_LAYERS
+
+
 def _accepted(backend: str, outcomes: Sequence[Outcome], skipped: Sequence[Skipped]) -> Selection:
     passed = tuple(item.refusal for item in skipped)
-    if any(item.verdict == "unknown" for item in outcomes):
-        undecided = next(item for item in outcomes if item.verdict == "unknown")
+    undecided = next((item for item in outcomes if item.verdict == "unknown" and not _is_behind(item)), None)
+    if undecided is not None:
         needs = undecided.statement.needs if undecided.statement else ()
         why = f"; deciding it needs {', '.join(needs)}" if needs else ""
         reason = f"{backend} is tried first and whether the selector accepts it is unknown{why}"

@@ -25,7 +25,7 @@ def stage_of(
         kernel=_first(speakers, "kernel"),
         compute=_first(speakers, "compute"),
         path=_first(speakers, "path"),
-        layer=deciding.layer if deciding and is_shown else None,
+        layer=deciding.layer if deciding and is_shown and result.verdict != "unknown" else None,
         reason=reason or _needs(result),
         evidence=deciding.citation() if deciding else None,
         statement=deciding.id if deciding else None,

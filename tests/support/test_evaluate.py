@@ -440,3 +440,15 @@ def test_without_a_list_what_is_said_of_every_backend_holds(make_matrix, nvfp4_o
     stage = verdict(make_matrix([said]), nvfp4_on_sm120).stages["decode"]
     assert (stage.verdict, stage.statement, stage.reason) == ("unknown", "all", "decided elsewhere")
     assert "was not read" in verdict(make_matrix([]), nvfp4_on_sm120).stages["decode"].reason
+
+
+def test_what_is_undecided_behind_the_selector_is_chosen_and_stays_unknown(make_matrix, nvfp4_on_sm120):
+    doubt = {"needs": ["a run"], "stage": ["decode"]}
+    ahead = row("ahead", {"backend": "FLASHINFER"}, "unknown", **doubt)
+    matrix = make_matrix([priority(["FLASHINFER", "TRITON"]), FLASHINFER_ROW, ahead])
+    assert verdict(matrix, nvfp4_on_sm120).resolved["backend"].resolved is None
+    behind = row("behind", {"backend": "FLASHINFER"}, "unknown", layer="forward", **doubt)
+    found = verdict(make_matrix([priority(["FLASHINFER", "TRITON"]), FLASHINFER_ROW, behind]), nvfp4_on_sm120)
+    assert found.resolved["backend"].resolved == "FLASHINFER"
+    assert [found.stages[name].verdict for name in ("prefill", "decode")] == ["expected", "unknown"]
+    assert (found.stages["decode"].layer, found.stages["decode"].reason) == (None, "undecided: it needs a run")
