@@ -9,7 +9,7 @@ from typing import Any
 
 from nvdash.errors import NvdashError, UnknownError, UsageError, did_you_mean
 from nvdash.readers.matrix import Matrix
-from nvdash.support.axes import WIDE
+from nvdash.support.axes import WIDE, unnamed_dtype
 from nvdash.targets import Checkpoint, Combination, Gpu, HeadLayout, Model, refuse_uneven_heads
 
 DEFAULT_FRAMEWORK = "vllm"
@@ -74,6 +74,8 @@ def asked(question: Mapping[str, Any], matrix: Matrix) -> Asked:
         model_dtype=_model_dtype(model),
         tp=tp,
     )
+    if combination.model_dtype is None and combination.kv_cache_dtype in WIDE:
+        notes.append(f"no 16-bit type of a model is named: {unnamed_dtype(weights)} is taken")
     combinations = tuple(replace(combination, heads=shape) for shape in shapes) or (combination,)
     echo = _echo(given, combinations[0], gpu, model, [str(shape) for shape in shapes])
     drafter = _drafter(given, combinations[0], matrix)

@@ -29,7 +29,7 @@ def axis_values(combination: Combination) -> Values:
         "checkpoint_kv": combination.checkpoint_kv,
         "model_base": combination.model_base,
         "model_class": combination.model_class,
-        "model_dtype": combination.model_dtype or _unnamed_dtype(combination.weights),
+        "model_dtype": combination.model_dtype or unnamed_dtype(combination.weights),
         **(head_values(combination.heads, combination.tp) if combination.heads else {}),
         "framework": combination.framework,
         "release": combination.release,
@@ -41,7 +41,8 @@ def axis_values(combination: Combination) -> Values:
     return {axis: value for axis, value in given.items() if value is not None}
 
 
-def _unnamed_dtype(weights: str | None) -> str:
+def unnamed_dtype(weights: str | None) -> str:
+    """The type that is taken where neither a model nor its config names one."""
     return "float16" if weights in ("fp16", "float16") else DEFAULT_MODEL_DTYPE
 
 

@@ -63,6 +63,12 @@ def test_an_open_head_layout_is_conditional_and_says_so(small_matrix):
     assert exit_code(check({**question, "require": "expected"})) == 1
 
 
+def test_a_sixteen_bit_cache_without_a_model_says_which_type_is_taken(small_matrix):
+    note = "no 16-bit type of a model is named: bfloat16 is taken"
+    assert note in check({"gpu": "sm120", "weights": "bf16", "kv_cache_dtype": "float16"})["notes"]
+    assert note not in check({**LLAMA, "kv_cache_dtype": "float16"})["notes"]
+
+
 def test_a_model_without_an_nvfp4_checkpoint_is_told_so(small_matrix):
     answer = check({**LLAMA, "model": "tiiuae/falcon-7b", "weights": "nvfp4", "kv_cache_dtype": "auto"})
     assert any("no nvfp4 checkpoint of" in note for note in answer["notes"])
