@@ -133,6 +133,9 @@ def words_of(question: Mapping[str, Any], server: Mapping[str, Any]) -> tuple[di
     for word in COUNTS:
         if isinstance(words.get(word), float):
             words[word] = int(words[word])
+    if "dcp" not in own and (server.get("pcp") or 1) > 1:
+        words["dcp"] = int(server["pcp"]) * int(words.get("dcp", 1))
+        notes.append("prefill and decode context ranks are taken together: both split the tokens of a block")
     if "release" not in own and words.get("framework", "vllm") == "vllm" and not is_release(words.get("release")):
         release = _release_by_rule(server, notes)
         words = {word: value for word, value in words.items() if word != "release"}

@@ -184,6 +184,41 @@ def test_a_pool_of_a_platform_nobody_read_says_so(tmp_path):
     assert rows_of(memory({"log": str(path)}))["kv_tokens"]["cause"] is None
 
 
+@pytest.mark.parametrize(
+    ("line", "group"),
+    [
+        ("Multiplying the GPU KV cache size by the dcp_world_size 8.", 8),
+        ("Multiplying the GPU KV cache size by the cp_world_size 8 (pcp_world_size 2 * dcp_world_size 4).", 8),
+    ],
+)
+def test_the_ranks_that_share_a_context_are_printed(tmp_path, line, group):
+    path = tmp_path / "server.log"
+    # DeepSeek-R1: 61 x 1,152 B per token, 4,497,408 per block of 64; 46.8 GiB are 11,173 of them, on each of 8 ranks
+    path.write_text(
+        "INFO 11-06 15:34:00 [core.py:76] Initializing a V1 LLM engine (v0.11.1) with config: "
+        "model='deepseek-ai/DeepSeek-R1', max_seq_len=131072, tensor_parallel_size=8, kv_cache_dtype=auto\n"
+        "(Worker_TP0 pid=6) INFO 11-06 15:34:58 [gpu_worker.py:349] Available KV cache memory: 46.80 GiB\n"
+        f"(EngineCore_DP0 pid=5) INFO 11-06 15:34:59 [kv_cache_utils.py:1224] {line}\n"
+        f"(EngineCore_DP0 pid=5) INFO 11-06 15:34:59 [kv_cache_utils.py:1229] GPU KV cache size: 5,720,576 tokens\n"
+    )
+    answer = memory({"log": str(path)})
+    assert answer["question"]["dcp"] == group
+    assert rows_of(answer)["kv_tokens"]["result"] == "consistent"
+
+
+def test_a_pool_that_the_user_fixed_is_taken_to_the_byte(tmp_path):
+    path = Path(log(tmp_path, 163_840))
+    fixed = "Initial free memory 77.1 GiB, reserved 20.00 GiB memory for KV Cache as specified by kv_cache_memory_bytes"
+    args = "INFO 11-20 10:00:00 [utils.py:1] non-default args: {'kv_cache_memory_bytes': 21474836480}\n"
+    text = path.read_text().replace(
+        "Available KV cache memory: 20.00 GiB", f"{fixed} config and skipped memory profiling."
+    )
+    path.write_text(args + text)
+    answer = memory({"log": str(path)})
+    assert rows_of(answer)["kv_tokens"]["predicted"] == [163_840, 163_840]
+    assert answer["server"]["available_kv_gib"] == 20.0
+
+
 def test_a_cpu_log_has_the_pool_of_its_environment_variable(tmp_path):
     path = tmp_path / "server.log"
     # Qwen2.5-0.5B: 24 x 2 x 64 x 2 x 2 B = 12,288 B per token; 4 GiB are 21,845 blocks of 16

@@ -201,6 +201,7 @@ def _settled(said: dict[str, Any], log: _Context) -> dict[str, Any]:
     facts |= {name: facts.get(name) or _size(ranks) for name, ranks in log.ranks.items()}
     facts |= _speculation(log, facts["model"])
     facts["max_num_batched_tokens"] = said.get("compiled_tokens") or facts.get("max_num_batched_tokens")
+    facts["kv_pool_bytes"] = _asked_pool({**log.config, **log.arguments}) or facts.get("kv_pool_bytes")
     facts["state_dtype"] = said.get("state_dtype") or _state_dtype({**log.config, **log.arguments})
     backends = said.get("attention_backends", [])
     if backends:
@@ -325,6 +326,12 @@ def _state_dtype(options: dict[str, str]) -> str | None:
     """The type of recurrent states that the user asked for."""
     asked = options.get("mamba_ssm_cache_dtype")
     return asked if asked not in ("auto", "None") else None
+
+
+def _asked_pool(options: dict[str, str]) -> int | None:
+    """The pool in bytes where the user fixed it, which no profiling changes."""
+    asked = options.get("kv_cache_memory_bytes") or ""
+    return int(asked) if asked.isdecimal() and int(asked) > 0 else None
 
 
 def _base_name(model: str | None) -> str | None:
