@@ -1,6 +1,7 @@
 """Which of the four configurations do I run next, with the exact commands, and which are done."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,14 @@ OWN_FLAGS = ("requests", "max_model_len")
 ANSWER_TOKENS = 1024
 """Room for an answer beside the longest prompt."""
 
+AUTO = "auto"
+NOT_TAKEN = ("refused", "trap")
+WHY_WIDE = (
+    "a quantised checkpoint can turn auto into another",
+    "this release takes no word for 16 bits, and a cell whose checkpoint turns auto into another stays empty",
+)
+"""Why the wide cache has its word: one that is named, or `auto`."""
+
 
 def plan(question: Mapping[str, Any], matrix: Matrix | None = None) -> dict[str, Any]:
     """The four configurations on one backend as scripts, in two sets, with what each cell's verdict is."""
@@ -51,8 +60,8 @@ def plan(question: Mapping[str, Any], matrix: Matrix | None = None) -> dict[str,
     model = catalogue.load().model(str(asked["model"]))
     workload = _workload(asked, _own_length(model))
     request = _request(asked, release, workload)
-    engine = _engine(request.framework)
     formats = _formats(asked, model)
+    engine = _with_wide_word(_engine(request.framework), {**support, "release": release}, formats, matrix)
     candidates = _candidates({**support, "release": release}, engine, formats, matrix)
     backend, sentence = choose(candidates)
     cells = [
@@ -105,6 +114,24 @@ def _engine(framework: str) -> Engine:
     row = engine_row(framework)
     listed: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
     return Engine(**listed)
+
+
+def _with_wide_word(engine: Engine, support: Mapping[str, Any], formats: Formats, matrix: Matrix) -> Engine:
+    """The engine as it is; with `auto` where the release does not take the plan's word for a 16-bit cache."""
+    named, auto = (
+        _verdict({**support, "weights": formats.wide_weights, "kv_cache_dtype": word}, matrix)
+        for word in (engine.wide_cache, AUTO)
+    )
+    return replace(engine, wide_cache=AUTO) if named in NOT_TAKEN and auto not in NOT_TAKEN else engine
+
+
+def _verdict(asked: Mapping[str, Any], matrix: Matrix) -> str:
+    from nvdash.answers.check import check
+
+    try:
+        return str(check(asked, matrix)["verdict"])
+    except NvdashError:
+        return "unknown"
 
 
 def _formats(asked: Mapping[str, Any], model: Model) -> Formats:
@@ -194,6 +221,9 @@ def _candidate(
     except NvdashError as refusal:
         return Candidate(cell, "unknown", f"{refusal.where}: {refusal.found}")
     resolved = answer["resolved"]["kv_cache_dtype"]
+    if side == "wide" and cache == AUTO and format_name(resolved) not in WIDE:
+        becomes = f"auto becomes {resolved or 'an unknown dtype'} with {checkpoint or 'this checkpoint'}"
+        return Candidate(cell, "refused" if resolved else "unknown", becomes, "config", resolved)
     return Candidate(cell, answer["verdict"], str(answer["reason"] or ""), answer["layer"], resolved)
 
 
@@ -318,7 +348,7 @@ def _notes(engine: Engine, workload: Workload, request: Request) -> list[str]:
     return [
         *short,
         f"Every server takes requests of up to {request.max_model_len:,} tokens.",
-        f"The wide cache is asked for as {engine.wide_cache}: a quantised checkpoint can turn auto into another.",
+        f"The wide cache is asked for as {engine.wide_cache}: {WHY_WIDE[engine.wide_cache == AUTO]}.",
         "Prefix caching is off, so that a larger cache cannot answer from what it kept.",
         "Run equal-utilisation first: equal-blocks takes its size from the widest cell of it.",
         "The cache's verdict is open until the long-context task has run in all four cells.",

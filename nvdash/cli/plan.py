@@ -44,7 +44,7 @@ def lines(answer: Mapping[str, Any]) -> Iterable[str]:
     yield answer["sentence"]
     yield ""
     for cell in answer["cells"]:
-        seen = cell["verdict"] if cell["known_to_run"] else "unknown: nobody has read or run it"
+        seen = cell["verdict"] if cell["known_to_run"] else f"unknown: {cell['reason'] or 'nobody has read or run it'}"
         place = f"{cell['checkpoint'] or 'no checkpoint'}, {cell['cache']} cache"
         yield f"{cell['label']}: {place}. {cell['empty_because'] or seen}"
     yield ""

@@ -81,6 +81,18 @@ def test_weights_that_do_not_fit_leave_their_cells_empty(matrix):
     assert why["wide"] == why["cache"] == "the weights do not fit: raise --tp"
 
 
+def test_a_release_without_a_word_for_16_bits_is_asked_for_auto():
+    asked = {"gpu": "b200-hgx", "model": "Qwen/Qwen3-8B", "kv_cache_dtype": "fp8", "release": "0.19.1"}
+    answer = answers.plan(asked)
+    cells = {row["cell"]: row for row in answer["cells"]}
+    assert (cells["wide"]["verdict"], cells["wide"]["resolved_cache"]) == ("expected", "bfloat16")
+    assert any("asked for as auto: this release takes no word for 16 bits" in note for note in answer["notes"])
+    wide = next(row for row in answer["scripts"] if row["file"] == "equal-utilisation/wide.sh")
+    assert "--kv-cache-dtype auto" in wide["script"]
+    assert (cells["weights"]["verdict"], cells["weights"]["resolved_cache"]) == ("unknown", None)
+    assert "auto becomes an unknown dtype with nvidia/Qwen3-8B-NVFP4" in cells["weights"]["reason"]
+
+
 def test_your_own_requests_are_named_by_their_content(matrix, tmp_path):
     own = tmp_path / "mine.jsonl"
     own.write_text('{"prompt": "hello"}\n')
