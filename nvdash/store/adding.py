@@ -114,6 +114,7 @@ def _write_staged(runs: Iterable[NewRun], folder: Path) -> Staged:
     staged = Staged(folder, {}, {}, defaultdict(set))
     files = {name: (folder / f"{name}.jsonl").open("w", encoding="utf-8") for name in ("runs", *SIDE_TABLES)}
     now = utc_now().isoformat()
+    marks: dict[FileMark, str] = {}
     try:
         for run in runs:
             if run.run_id in staged.order:
@@ -123,6 +124,10 @@ def _write_staged(runs: Iterable[NewRun], folder: Path) -> Staged:
             for name, row in _rows(run, now):
                 files[name].write(_encode(row) + "\n")
                 staged.columns[name].update(row)
+            if run.file not in marks:
+                marks[run.file] = _encode(_submission(run.file, now))[1:]  # all but the run's id is the same
+            files["submissions"].write(f'{{"run_id":{_encode(run.run_id)},{marks[run.file]}\n')
+        staged.columns["submissions"].update(SIDE_TABLES["submissions"])
     finally:
         for file in files.values():
             file.close()
@@ -148,9 +153,11 @@ def _rows(run: NewRun, now: str) -> Iterator[tuple[str, dict[str, Any]]]:
         known = SIDE_TABLES[table]
         for row in rows:
             yield table, {"run_id": run.run_id, **{k: v for k, v in row.items() if k in known and v is not None}}
-    mark = run.file
-    source = {"file": mark.name, "format": mark.format, "sha256": mark.sha256, "bytes": mark.bytes}
-    yield "submissions", {"submitted_at": now, "run_id": run.run_id, **source}
+
+
+def _submission(mark: FileMark, now: str) -> dict[str, Any]:
+    """A row of the submissions but for the run's id."""
+    return {"submitted_at": now, "file": mark.name, "format": mark.format, "sha256": mark.sha256, "bytes": mark.bytes}
 
 
 def extra_row(run_id: str, name: str, value: Any) -> dict[str, Any]:
