@@ -33,6 +33,15 @@ def check(question: Mapping[str, Any], matrix: Matrix | None = None, *, neighbou
     return _answer(wanted, matrix, neighbours)
 
 
+def verdict_of(question: Mapping[str, Any], matrix: Matrix | None = None) -> str:
+    """The verdict alone, by the flags of `check` among these words; unknown where the question is refused."""
+    try:
+        found = check({name: value for name, value in question.items() if name in FLAGS}, matrix, neighbours=False)
+    except NvdashError:
+        return "unknown"
+    return str(found["verdict"])
+
+
 def _answer(wanted: Asked, matrix: Matrix, neighbours: bool) -> dict[str, Any]:
     seen = observations_of(wanted.combinations[0])
     found = verdict_of_all(matrix, wanted.combinations, seen)

@@ -28,10 +28,8 @@ def named_model(words: Mapping[str, Any], server: Mapping[str, Any], notes: list
         found = f"the log names none{f', only the architecture {known}' if known else ''}"
         raise UsageError("the log", "the name of its model", found, NAME_IT)
     name = str(words["model"])
-    names = (
-        [name, str(server["model_folder"])] if server.get("model_folder") and name == server.get("model") else [name]
-    )
-    for one in names:
+    folder = server.get("model_folder") if name == server.get("model") else None
+    for one in filter(None, (name, folder)):
         meant = _known(one) or base_of(one, server.get("architecture"))
         if meant is not None:
             _tell(one, meant, name, notes)

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from nvdash.answers.check import verdict_of
 from nvdash.answers.memory import memory
-from nvdash.answers.memory_parts import budget_of, pools_of, support_of
+from nvdash.answers.memory_parts import budget_of, pools_of
 from nvdash.answers.memory_question import MemoryQuestion, memory_question
 from nvdash.answers.words import count, dtype, tokens_short
 from nvdash.errors import NvdashError, UnknownError
@@ -75,14 +76,6 @@ def growth(question: Mapping[str, Any], word: str, family: str) -> Answer:
         "verdict": support["verdict"],
         "reason": support.get("reason"),
     }
-
-
-def verdict_of(question: Mapping[str, Any]) -> str:
-    """What the matrix says of a question whose bytes are not known."""
-    try:
-        return str((support_of(memory_question(question)) or {"verdict": "unknown"})["verdict"])
-    except NvdashError:
-        return "unknown"
 
 
 def between(low: int | None, high: int | None) -> str:

@@ -6,9 +6,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from nvdash.answers.check import check, verdict_of
 from nvdash.answers.envelope import envelope
 from nvdash.answers.names import base_of, gpu_of
-from nvdash.errors import NvdashError, UsageError
+from nvdash.errors import NvdashError, UnknownError, UsageError
 from nvdash.planner.checklist import checklist
 from nvdash.planner.choice import RUNNABLE, VALID, choose
 from nvdash.planner.scripts import facts, script
@@ -61,7 +62,7 @@ def plan(question: Mapping[str, Any], matrix: Matrix | None = None) -> dict[str,
     workload = _workload(asked, _own_length(model))
     request = _request(asked, release, workload)
     formats = _formats(asked, model)
-    engine = _with_wide_word(_engine(request.framework), {**support, "release": release}, formats, matrix)
+    engine = replace(_engine(request.framework), wide_cache=wide_word({**support, "release": release}, matrix))
     candidates = _candidates({**support, "release": release}, engine, formats, matrix)
     backend, sentence = choose(candidates)
     cells = [
@@ -116,22 +117,15 @@ def _engine(framework: str) -> Engine:
     return Engine(**listed)
 
 
-def _with_wide_word(engine: Engine, support: Mapping[str, Any], formats: Formats, matrix: Matrix) -> Engine:
-    """The engine as it is; with `auto` where the release does not take the plan's word for a 16-bit cache."""
-    named, auto = (
-        _verdict({**support, "weights": formats.wide_weights, "kv_cache_dtype": word}, matrix)
-        for word in (engine.wide_cache, AUTO)
-    )
-    return replace(engine, wide_cache=AUTO) if named in NOT_TAKEN and auto not in NOT_TAKEN else engine
-
-
-def _verdict(asked: Mapping[str, Any], matrix: Matrix) -> str:
-    from nvdash.answers.check import check
-
+def wide_word(support: Mapping[str, Any], matrix: Matrix | None = None) -> str:
+    """The word that asks for a 16-bit cache: the plan's, or `auto` where only that is taken or no plan is written."""
     try:
-        return str(check(asked, matrix)["verdict"])
-    except NvdashError:
-        return "unknown"
+        word = str(engine_row(str(support.get("framework") or "vllm"))["wide_cache"])
+    except UnknownError:
+        return AUTO
+    model = {name: value for name, value in support.items() if name != "checkpoint"}
+    named, auto = (verdict_of({**model, "weights": "bf16", "kv_cache_dtype": one}, matrix) for one in (word, AUTO))
+    return AUTO if named in NOT_TAKEN and auto not in NOT_TAKEN else word
 
 
 def _formats(asked: Mapping[str, Any], model: Model) -> Formats:
@@ -209,15 +203,13 @@ def _candidate(
     support: Mapping[str, Any], engine: Engine, formats: Formats, cell: str, backend: str, matrix: Matrix
 ) -> Candidate:
     """What the support matrix says of one cell under one backend."""
-    from nvdash.answers.check import check
-
     weights, side, checkpoint = formats.of(cell)
     cache = formats.narrow_cache if side == "narrow" else engine.wide_cache
     asked = {**support, "backend": backend, "weights": weights, "kv_cache_dtype": cache}
     if checkpoint is not None:
         asked["checkpoint"] = checkpoint
     try:
-        answer = check(asked, matrix)
+        answer = check(asked, matrix, neighbours=False)
     except NvdashError as refusal:
         return Candidate(cell, "unknown", f"{refusal.where}: {refusal.found}")
     resolved = answer["resolved"]["kv_cache_dtype"]

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nvdash.answers.check import verdict_of
 from nvdash.answers.envelope import envelope
+from nvdash.answers.plan import wide_word
 from nvdash.answers.words import FRAMEWORKS
-from nvdash.errors import NvdashError, UnknownError, UsageError
-from nvdash.readers.plan_files import engine_row
+from nvdash.errors import NvdashError, UsageError
 from nvdash.readers.smoke_report import SmokeReport, plain
 from nvdash.smoke import emit, judge
 from nvdash.smoke import preflight as checks
@@ -68,21 +69,14 @@ def cases(question: Mapping[str, Any], found: Mapping[str, Any] | None = None) -
     name = FRAMEWORKS.get(engine, engine)
     if engine not in checks.ENGINES:
         return rows
+    wide = wide_word(question)
     for title, weights, cache in CONFIGURATIONS:
-        words = {"weights": weights, "kv_cache_dtype": _wide_cache(engine) if cache == "wide" else cache}
+        words = {"weights": weights, "kv_cache_dtype": wide if cache == "wide" else cache}
         rows.append(_row(f"{title} on {name}", {**question, **words, "engine": engine}, found))
     for dtype in _expected_dtypes(question):
         rows.append(_row(f"{dtype} cache on {name}", {**question, "kv_cache_dtype": dtype, "engine": engine}, found))
     unique = {json.dumps(row["question"], sort_keys=True): row for row in reversed(rows)}
     return [row for row in rows if row is unique[json.dumps(row["question"], sort_keys=True)]]
-
-
-def _wide_cache(framework: str) -> str:
-    """What a plan calls the 16-bit cache, as `auto` can become a quantised checkpoint's own dtype."""
-    try:
-        return str(engine_row(framework)["wide_cache"])
-    except UnknownError:
-        return "auto"
 
 
 def _row(title: str, question: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,21 +90,11 @@ def _row(title: str, question: Mapping[str, Any], found: Mapping[str, Any]) -> d
         "engine": engine,
         "question": {name: value for name, value in question.items() if value is not None},
         "answers": answers,
-        "expect": "pass" if engine == "reference" else _expected(question),
+        "expect": "pass" if engine == "reference" else verdict_of(question),
         "last_verdict": _last_verdict(question),
         "why_not": why_not,
         "command": emit.command(question),
     }
-
-
-def _expected(question: Mapping[str, Any]) -> str:
-    from nvdash.answers.asked import FLAGS
-    from nvdash.answers.check import check
-
-    try:
-        return str(check({name: value for name, value in question.items() if name in FLAGS})["verdict"])
-    except NvdashError:
-        return "unknown"
 
 
 def _expected_dtypes(question: Mapping[str, Any]) -> list[str]:
@@ -120,7 +104,7 @@ def _expected_dtypes(question: Mapping[str, Any]) -> list[str]:
     if not question.get("gpu"):
         return []
     flags = [str(name) for name in read_axes().get("kv_cache_dtype", {})]
-    return [flag for flag in flags if _expected({**question, "kv_cache_dtype": flag}) in ("expected", "validated")]
+    return [flag for flag in flags if verdict_of({**question, "kv_cache_dtype": flag}) in ("expected", "validated")]
 
 
 def _last_verdict(question: Mapping[str, Any]) -> str | None:

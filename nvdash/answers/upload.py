@@ -105,24 +105,23 @@ def _refuse_overwriting(new: Iterable[NewRun], said: Mapping[str, Any]) -> None:
 def _new_runs(bundle: Bundle, cache: Mapping[str, Any], remarks: Sequence[str]) -> Iterable[NewRun]:
     """The runs of a bundle; the id comes from the result file alone, the values and remarks from all files."""
     filled, by_run, of_bundle = enumerate(bundle.runs), _by_run(bundle.warnings), _contradictions(bundle)
-    for reading in bundle.files:
-        if reading.error:
-            continue
-        mark = _mark(reading)
+    files = [(reading, _mark(reading)) for reading in bundle.files if not reading.error]
+    stored = runs.of_files([mark.sha256 for _, mark in files])
+    for reading, mark in files:
+        before = stored.get(mark.sha256, [])
         of_file = [warning.text for warning in reading.warnings if warning.run is None]
-        ids = _ids(mark, [run_id(plain_json(raw.values)) for raw in reading.runs])
+        ids = _ids(before, [run_id(plain_json(raw.values)) for raw in reading.runs])
         for identity in ids:
             number, run = next(filled)
             values = plain_json({**run.values, "format": reading.format})
             texts = [*remarks, *of_file, *by_run.get(number, ()), *of_bundle]
             yield _new_run(identity, {**values, **cache}, mark, bundle, texts)
         if not reading.runs:
-            yield from _side_run(reading, bundle, cache, mark, remarks)
+            yield from _side_run(reading, bundle, cache, mark, remarks, before)
 
 
-def _ids(mark: FileMark, computed: list[str]) -> list[str]:
+def _ids(before: list[str], computed: list[str]) -> list[str]:
     """The ids of a file's runs; a file stored before keeps them, also when its reader has learnt more since."""
-    before = runs.of_file(mark.sha256)
     return before if len(before) == len(computed) else computed
 
 
@@ -152,7 +151,12 @@ def _named(runs: Iterable[NewRun]) -> Iterable[NewRun]:
 
 
 def _side_run(
-    reading: FileReading, bundle: Bundle, cache: Mapping[str, Any], mark: FileMark, remarks: Sequence[str]
+    reading: FileReading,
+    bundle: Bundle,
+    cache: Mapping[str, Any],
+    mark: FileMark,
+    remarks: Sequence[str],
+    before: list[str],
 ) -> Iterable[NewRun]:
     """A file without a benchmark run: quality rows, kernel rows, or a server's own figures when they stand alone."""
     quality, kernels = [row.as_dict() for row in reading.quality], [row.as_dict() for row in reading.kernels]
@@ -164,7 +168,7 @@ def _side_run(
     values.pop("max_concurrency", None)  # the engine's own figure; in a run the word means the client's limit
     values |= {"kind": kind, "format": reading.format, **(cache if kind == "server" else {})}
     texts = [*(remarks if kind == "server" else ()), *(w.text for w in reading.warnings), *_contradictions(bundle)]
-    [identity] = _ids(mark, [run_id({"kind": kind, **own}, quality, kernels)])
+    [identity] = _ids(before, [run_id({"kind": kind, **own}, quality, kernels)])
     run = _new_run(identity, values, mark, bundle, texts)
     samples = _samples(bundle, [row.task for row in reading.quality])
     yield replace(run, quality=quality, kernels=kernels, samples=samples)

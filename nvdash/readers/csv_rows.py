@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from nvdash.readers.source import MAX_LINE, FileRefused, Source
 
 MAX_ROWS = 100_000
-
-
 DELIMITERS = ",;\t"
 
 

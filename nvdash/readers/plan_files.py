@@ -9,14 +9,18 @@ from nvdash.readers.yaml_rows import read_rows
 PLAN = Path(__file__).resolve().parents[2] / "data" / "plan"
 
 
+def _engine_rows() -> dict[str, dict[str, Any]]:
+    return {str(row["framework"]): dict(row) for row in read_rows(PLAN / "engines.yaml")}
+
+
 def planned_frameworks() -> tuple[str, ...]:
     """The frameworks that plans are written for."""
-    return tuple(str(row["framework"]) for row in read_rows(PLAN / "engines.yaml"))
+    return tuple(_engine_rows())
 
 
 def engine_row(framework: str) -> dict[str, Any]:
     """The row of one framework; one that no plan is written for is unknown."""
-    rows = {str(row["framework"]): dict(row) for row in read_rows(PLAN / "engines.yaml")}
+    rows = _engine_rows()
     if framework not in rows:
         hint = did_you_mean(framework, rows)
         raise UnknownError(f"framework {framework!r}", f"one of {', '.join(rows)}", "no plan is written for it", hint)

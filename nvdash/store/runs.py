@@ -44,11 +44,14 @@ def find(
         return _page(connection, condition(filters or {}, withdrawn=withdrawn), limit, offset)
 
 
-def of_file(sha256: str, path: Path | None = None) -> list[str]:
-    """The ids of the runs that were stored from the file with this digest, in its order."""
+def of_files(digests: Sequence[str], path: Path | None = None) -> dict[str, list[str]]:
+    """The ids of the runs that were stored from the files with these digests, by digest and in the file's order."""
+    found: dict[str, list[str]] = {}
     with reading(path) as connection:
-        query = "SELECT run_id FROM submissions WHERE sha256 = ? ORDER BY rowid"
-        return [row[0] for row in connection.execute(query, [sha256]).fetchall()]
+        query = "SELECT sha256, run_id FROM submissions WHERE sha256 IN (SELECT unnest(?)) ORDER BY rowid"
+        for digest, run_id in connection.execute(query, [list(digests)]).fetchall():
+            found.setdefault(digest, []).append(run_id)
+    return found
 
 
 def page(

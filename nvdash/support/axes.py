@@ -8,6 +8,9 @@ LATENT_KINDS = ("mla", "mla_sparse")
 WIDE = ("bf16", "bfloat16", "fp16", "float16")
 """Unquantised weights: no method is involved."""
 Values = dict[str, Any]
+NO_CLASS = ""
+"""The class where no model is named: what holds for the classes of some models says nothing of such a question."""
+CACHE_AXIS = "kv_cache_dtype"
 DEFAULT_MODEL_DTYPE = "bfloat16"
 """The activations that a question asks for unless its model or its weights say otherwise."""
 
@@ -28,7 +31,7 @@ def axis_values(combination: Combination) -> Values:
         "graphs": "eager" if combination.graphs is False else "default",
         "checkpoint_kv": combination.checkpoint_kv,
         "model_base": combination.model_base,
-        "model_class": combination.model_class,
+        "model_class": combination.model_class or NO_CLASS,
         "model_dtype": combination.model_dtype or unnamed_dtype(combination.weights),
         **(head_values(combination.heads, combination.tp) if combination.heads else {}),
         "framework": combination.framework,

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 from nvdash.readers.matrix import Matrix, Release
 from nvdash.readers.statements import ATTENTION_STAGES, STAGES
-from nvdash.support.axes import Values, axis_values, size_values
+from nvdash.support.axes import CACHE_AXIS, Values, axis_values, size_values
 from nvdash.support.join import joined
 from nvdash.support.matching import matches, outcome
 from nvdash.support.observations import Observation, observed
 from nvdash.support.releases import nearest_read
-from nvdash.support.resolve import CACHE_AXIS, resolve_cache, resolve_model_dtype, resolved_weights, stored_by
+from nvdash.support.resolve import resolve_cache, resolve_model_dtype, resolved_weights, stored_by
 from nvdash.support.selection import Selection, select_pair
 from nvdash.support.stage import flashinfer_path, stage_of
 from nvdash.support.values import RANK, Resolved, StageVerdict, Verdict, worst

@@ -1,8 +1,7 @@
 """Three-valued matching: which statements apply to a question, which only may.
 
 A statement applies when every axis it limits has a fitting value; it may apply when the question
-leaves such an axis open. What holds for the classes of some models says nothing of a question that
-names none. Everything that applies counts, the worst verdict wins.
+leaves such an axis open. Everything that applies counts, the worst verdict wins.
 """
 
 from collections.abc import Iterable
@@ -11,8 +10,6 @@ from dataclasses import dataclass
 from nvdash.readers.statements import TRUTH_AXES, Condition, Statement
 from nvdash.support.axes import Values
 from nvdash.support.values import RANK
-
-MODEL_AXIS = "model_class"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +25,7 @@ def match(statement: Statement, values: Values) -> Match | None:
     unknown: tuple[Condition, ...] = ()
     for condition in statement.when:
         value = values.get(condition.axis)
-        if value is None and condition.axis == MODEL_AXIS:
-            if condition.any_of is not None:
-                return None
-        elif value is None:
+        if value is None:
             unknown += (condition,)
         elif not condition.admits(value):
             return None

@@ -2,9 +2,8 @@
 
 from nvdash.readers.matrix import Matrix
 from nvdash.readers.statements import Condition, Statement
+from nvdash.support.axes import CACHE_AXIS
 from nvdash.support.view import view
-
-CACHE_AXIS = "kv_cache_dtype"
 
 
 def cache_dtypes(matrix: Matrix, framework: str, release: str) -> list[str]:

@@ -10,10 +10,9 @@ from itertools import product
 from typing import Any
 
 from nvdash.readers.matrix import Matrix, Release
-from nvdash.support.axes import Values, axis_values
+from nvdash.support.axes import CACHE_AXIS, Values, axis_values
 from nvdash.support.evaluate import Question, answer
 from nvdash.support.observations import Observation
-from nvdash.support.resolve import CACHE_AXIS
 from nvdash.support.values import Verdict
 from nvdash.support.view import View, view
 from nvdash.targets import Combination, HeadLayout

@@ -7,13 +7,12 @@ dtype. Each rule is applied once, to what the one before it left.
 from dataclasses import replace
 
 from nvdash.readers.statements import Statement
-from nvdash.support.axes import WIDE, Values
+from nvdash.support.axes import CACHE_AXIS, WIDE, Values
 from nvdash.support.values import Resolved
 from nvdash.support.view import View
 
 AUTO = "auto"
 MODEL_DTYPE = "model_dtype"
-CACHE_AXIS = "kv_cache_dtype"
 WEIGHTS = "weights"
 UNNAMED_DTYPE = "the model's 16-bit type"
 UNREAD_SCHEME = "what auto becomes is unknown: the checkpoint's kv_cache_scheme was not read"

@@ -9,12 +9,11 @@ from functools import lru_cache
 
 from nvdash.readers.matrix import Rules
 from nvdash.readers.statements import Condition, Statement
-from nvdash.support.axes import Values
+from nvdash.support.axes import CACHE_AXIS, Values
 from nvdash.support.matching import Match, matches
 from nvdash.support.values import StageVerdict
 
 BACKEND = "backend"
-CACHE_AXIS = "kv_cache_dtype"
 
 
 class Replacements:
@@ -59,7 +58,7 @@ class View:
         """What sets of statements say of a backend's stages, as far as it was asked."""
         self.dtype_rules = Replacements(item for item in self.resolve if item.axis == "model_dtype")
         """What becomes of the model's own type."""
-        cache_rules = [item for item in self.resolve if item.axis == "kv_cache_dtype"]
+        cache_rules = [item for item in self.resolve if item.axis == CACHE_AXIS]
         self.cache_rules = Replacements(item for item in cache_rules if BACKEND not in item.limits)
         self.stored_rules = Replacements(item for item in cache_rules if BACKEND in item.limits)
         """What a chosen backend stores instead of the resolved dtype."""

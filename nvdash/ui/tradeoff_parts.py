@@ -303,8 +303,10 @@ def report_row(part: str, row: Answer) -> Answer:
 def plan(chosen: Selection) -> None:
     """The runs a team should do next, as scripts, with a checklist that fills as runs arrive."""
     st.subheader("Which runs next?", anchor=False)
-    if chosen.framework not in cached.choices().planned:
-        st.info(f"No plan is written for {cached.framework_name(chosen.framework)}; plans cover vLLM and SGLang.")
+    planned = cached.choices().planned
+    if chosen.framework not in planned:
+        covered = " and ".join(map(cached.framework_name, planned))
+        st.info(f"No plan is written for {cached.framework_name(chosen.framework)}; plans cover {covered}.")
         return
     question = chosen.question(max_model_len=chosen.context)
     answer = components.asking(cached.ask, "plan", question)

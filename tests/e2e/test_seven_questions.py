@@ -63,8 +63,8 @@ def test_4_what_changed_for_sm120_between_vllm_0_24_and_0_33(visitor):
     visitor.open("/matrix")
     visitor.view("Changes")
     visitor.choose("From", "0.24.0")
-    visitor.row("SM120", "NVFP4", "Accepted, then fails", "Expected")
-    visitor.row("SM120", "FP8 e5m2", "Expected", "Accepted, then fails")
+    assert "flashinfer.py:" in visitor.row("SM120", "NVFP4", "Accepted, then fails", "Expected")
+    assert "no E5M2 cache" in visitor.row("SM120", "FP8 e5m2", "Expected", "Accepted, then fails")
 
 
 def test_5_what_was_measured_for_nvfp4_against_fp8_cache_on_sm120_and_is_it_matched(visitor):

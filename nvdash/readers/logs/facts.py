@@ -136,11 +136,7 @@ def _plain(value: str) -> str:
     return member[1] if member else value
 
 
-_DTYPES = {
-    "float8_e4m3fn": "fp8_e4m3",
-    "float8_e5m2": "fp8_e5m2",
-    "float8_e4m3fnuz": "fp8_e4m3",
-}
+_DTYPES = {"float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2", "float8_e4m3fnuz": "fp8_e4m3"}
 
 
 def stored_dtype(word: str) -> str:
