@@ -402,6 +402,21 @@ def test_one_batch_with_drafts_states_their_acceptance(read):
     assert values(run, "spec_decode_acceptance_length", "spec_decode_acceptance_rate_pct") == (2.5, 50)
 
 
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [
+        ({"output_throughput": 410.0, "input_throughput": 6553.6}, (410.0, 6553.6, None)),  # 8 x 128 / 2.5 s = 409.6
+        ({"output_throughput": 2_103_963.0, "input_throughput": 6560.0}, (None, None, None)),
+        ({"output_throughput": 609.0, "input_throughput": 20_000.0, "last_ttft": 0.8192}, (None, None, 609.0)),
+    ],
+)
+def test_a_rate_of_one_batch_is_that_of_the_whole_batch_or_of_a_timed_phase(read, more, kept):
+    line = {"batch_size": 8, "input_len": 2048, "output_len": 128, "latency": 2.5, "overall_throughput": 6963.2}
+    reading = read({**line, "acc_length": 1.0, **more}, "result.jsonl")
+    assert values(reading.runs[0], "output_tok_s", "input_tok_s", "decode_tok_s") == kept
+    assert ("phases" in [remark.code for remark in reading.warnings]) is (kept[0] is None)
+
+
 def test_one_batch_of_a_single_output_token_has_no_decode_step(read):
     line = {"run_name": "default", "batch_size": 8, "input_len": 1024, "output_len": 1}
     times = {"prefill_latency": 0.5, "prefill_throughput": 16_384.0, "total_latency": 0.5, "overall_throughput": 16_400}

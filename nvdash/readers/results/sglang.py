@@ -166,28 +166,34 @@ def one_batch_server(records: Sequence[Record], where: str) -> Reading:
     """`bench_one_batch_server`: seconds of one batch through the server."""
     runs, warnings = measured_runs(where, map(_one_batch_server_values, records))
     phases = (
-        Remark(
-            "phases", "input throughput is that of the prefill, output throughput that after the first tokens", number
-        )
+        Remark("phases", "the stated rates are not those of the whole batch; kept where a phase was timed", number)
         for number, run in enumerate(runs)
-        if run.get("ttft_ms") is not None
+        if run.get("output_tok_s") is None
     )
     return Reading(runs, warnings=(*warnings, *phases))
 
 
+SAME_RATE = 0.02
+"""How far a rate may lie from tokens over latency and still be that of the whole batch."""
+
+
 def _one_batch_server_values(record: Record) -> dict[str, Any]:
-    """One batch; since the first tokens are timed, input is divided by that time and output by the rest."""
+    """One batch; input may be divided by the time to the first tokens, and output by the rest of it."""
     hits, rate = to_number(record.get("cache_hit_rate")), to_number(record.get("spec_accept_rate"))
-    timed = record.get("last_ttft") is not None
-    after = record.get("output_throughput") if timed else None
+    batch, length, seconds, stated = (
+        to_number(record.get(name)) for name in ("batch_size", "output_len", "latency", "output_throughput")
+    )
+    whole = batch * length / seconds if batch and length and seconds else None
+    over_all = whole is not None and stated is not None and abs(stated / whole - 1) <= SAME_RATE
+    timed = not over_all and record.get("last_ttft") is not None
     return {
         **_batch_values(record),
         "latency_ms": scaled(record.get("latency"), MS_PER_S),
         "ttft_ms": scaled(record.get("last_ttft"), MS_PER_S),
-        "input_tok_s": record.get("input_throughput"),
-        "output_tok_s": record.get("output_throughput"),
+        "input_tok_s": record.get("input_throughput") if over_all else None,
+        "output_tok_s": stated if over_all else None,
         "prefill_tok_s": record.get("input_throughput") if timed else None,
-        "decode_tok_s": record.get("steady_state_output_throughput") or after,
+        "decode_tok_s": record.get("steady_state_output_throughput") or (stated if timed else None),
         "spec_decode_acceptance_length": _drafted(record.get("spec_accept_length"), record.get("acc_length")),
         "spec_decode_acceptance_rate_pct": rate * 100 if rate is not None and 0 <= rate <= 1 else None,
         "prefix_hit_rate": hits if hits is not None and 0 <= hits <= 1 else None,
